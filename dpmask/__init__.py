@@ -1,0 +1,26 @@
+"""Masks microdata for release, at census scale, on Dask."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "read_lake": "dpmask.lake.source",
+    "Lake": "dpmask.lake.source",
+    "NoiseAddition": "dpmask.masking.noise",
+}
+_MODULES = ("utility",)
+
+__all__ = ["Lake", "NoiseAddition", "__version__", "read_lake", "utility"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load public names when they are first used: ``import dpmask`` itself costs nothing."""
+    if name in _MODULES:
+        return import_module(f"dpmask.{name}")
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'dpmask' has no attribute '{name}'")

@@ -1,0 +1,242 @@
+"""The command line. Heavy modules are imported by the command that needs them: ``dpmask --help`` answers at once."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from dpmask import __version__
+from dpmask.errors import DpmaskError
+
+_CLUSTER = (
+    click.option("--scheduler", metavar="ADDRESS", help="Work on the Dask scheduler at this address."),
+    click.option("--cluster", metavar="FILE", help="Work on the cluster this file describes; see cluster_config/."),
+)
+
+
+def _on_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_CLUSTER):
+        command = option(command)
+    return command
+
+
+def _told(command: Callable[..., Any]) -> Callable[..., Any]:
+    """End with our exit code and one plain message; never with a traceback that may hold values."""
+
+    @wraps(command)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        try:
+            return command(*arguments, **options)
+        except (click.exceptions.Exit, click.ClickException, click.Abort):
+            raise
+        except DpmaskError as error:
+            _complain(str(error))
+            sys.exit(error.exit_code)
+        except Exception as error:
+            from dpmask.engine.guard import told_safely
+
+            safe = told_safely(error)
+            _complain(str(safe))
+            sys.exit(safe.exit_code)
+
+    return wrapped
+
+
+def _complain(text: str) -> None:
+    click.echo(f"dpmask: {text}", err=True)
+
+
+class _Progress:
+    """Stages and passes: one line that changes on a terminal, plain lines otherwise."""
+
+    def __init__(self) -> None:
+        self.terminal = sys.stderr.isatty()
+        self.started = time.monotonic()
+
+    def stage(self, name: str) -> None:
+        self._clear()
+        click.echo(f"[{time.monotonic() - self.started:6.1f} s] {name}", err=True)
+
+    def passes(self, label: str, done: int, total: int) -> None:
+        if self.terminal:
+            click.echo(f"\r\033[K           {label}: {done}/{total}", nl=False, err=True)
+        elif done == total:
+            click.echo(f"[{time.monotonic() - self.started:6.1f} s]   {label}: {total} tasks", err=True)
+
+    def _clear(self) -> None:
+        if self.terminal:
+            click.echo("\r\033[K", nl=False, err=True)
+
+    close = _clear
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="dpmask")
+def cli() -> None:
+    """Mask microdata for release: mask, measure, decide, publish, verify.
+
+    Exit codes: 0 released, or already released; 2 bad job file or arguments, credentials, or a target in the way;
+    3 refused by the policy; 4 input missing or unusable; 5 cluster or storage failed, worth a retry; 1 a bug.
+    """
+
+
+@cli.command()
+@click.argument("job", metavar="JOB.yaml")
+@_on_cluster
+@click.option("--overwrite", is_flag=True, help="Replace another release at the target.")
+@click.option("--sign", metavar="KEYFILE", help="Sign the manifest with this Ed25519 private key (PEM).")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, also when the run fails.")
+@_told
+def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, sign: str | None, as_json: bool) -> None:
+    """Mask a lake and publish the release that its policy allows."""
+    from dpmask.job.run import run_job
+
+    progress = _Progress()
+    outcome = run_job(
+        job,
+        scheduler=scheduler,
+        cluster=cluster,
+        overwrite=overwrite,
+        sign=sign,
+        tell=progress.stage,
+        listener=progress.passes,
+    )
+    progress.close()
+    if as_json:
+        click.echo(json.dumps(outcome, indent=1))
+    if outcome["exit_code"]:
+        _complain(outcome["error"])
+        if "report" in outcome:
+            click.echo(f"Internal report: {outcome['report']}", err=True)
+        sys.exit(outcome["exit_code"])
+    if not as_json:
+        _say_released(outcome)
+
+
+def _say_released(outcome: dict[str, Any]) -> None:
+    for measure in outcome.get("measures", []):
+        click.echo(f"{measure['name']}: {measure['explanation']}")
+    for rule in outcome.get("policy", []):
+        click.echo(f"policy: {rule['rule']} holds")
+    click.echo(f"Internal report: {outcome['report']}")
+    if outcome["status"] == "released":
+        click.echo(f"Released {outcome['rows']:,} records in {outcome['files']} files to {outcome['release']}")
+    else:
+        click.echo(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
+
+
+@cli.command()
+@click.argument("job", metavar="JOB.yaml")
+@_on_cluster
+@click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
+@_told
+def plan(job: str, scheduler: str | None, cluster: str | None, as_json: bool) -> None:
+    """Check a job as run would, and estimate passes, memory and time. Writes nothing."""
+    from dpmask.engine.cluster import connected
+    from dpmask.job.model import read_job
+    from dpmask.job.plan import plan as make_plan
+
+    with connected(scheduler, cluster):
+        planned = make_plan(read_job(job))
+    if as_json:
+        click.echo(json.dumps(planned, indent=1))
+        return
+    size = f"{planned['rows']:,} rows in {planned['files']} files, {planned['columns']} columns released"
+    click.echo(f"{planned['name']}: {size}")
+    click.echo(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
+    click.echo(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
+    click.echo(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
+    click.echo(f"  at the target now: {planned['standing']}")
+    if planned["unmasked"]:
+        click.echo(f"  quasi-identifiers and sensitive columns that no step masks: {', '.join(planned['unmasked'])}")
+
+
+@cli.command()
+@click.argument("release")
+@_on_cluster
+@click.option("--signer", metavar="FILE", help="The public key (PEM) that must have signed the manifest.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@_told
+def verify(release: str, scheduler: str | None, cluster: str | None, signer: str | None, as_json: bool) -> None:
+    """Re-read a release and recompute what its manifest claims."""
+    from dpmask.engine.cluster import connected
+    from dpmask.release.manifest import read_public_key
+    from dpmask.release.verify import verify as check
+
+    with connected(scheduler, cluster):
+        verified = check(release, read_public_key(signer) if signer else None)
+    if as_json:
+        click.echo(json.dumps(verified._asdict(), indent=1))
+        return
+    click.echo(f"{verified.name}: {verified.rows:,} records in {verified.files} files are what the manifest claims")
+    click.echo(f"  {verified.origin}")
+
+
+@cli.command()
+@click.argument("lake")
+@click.option("--rows", default="1e5", metavar="NUMBER", show_default=True, help="How many people.")
+@click.option("--files", default=4, show_default=True, type=click.IntRange(min=1), help="How many files.")
+@click.option(
+    "--seed", default=1, show_default=True, help="The same seed gives the same people, in any number of files."
+)
+@click.option("--nulls", is_flag=True, help="Leave values missing where a census does.")
+@_on_cluster
+@_told
+def generate(
+    lake: str, rows: str, files: int, seed: int, nulls: bool, scheduler: str | None, cluster: str | None
+) -> None:
+    """Write a synthetic census lake, to try dpmask on."""
+    from dpmask.engine.cluster import connected
+    from dpmask.engine.progress import listening
+    from dpmask.lake.generate import generate_lake
+
+    progress = _Progress()
+    with connected(scheduler, cluster), listening(progress.passes):
+        made = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
+    progress.close()
+    deed = "Wrote" if made.fresh else "Already there, nothing was changed:"
+    click.echo(f"{deed} {made.rows:,} people in {made.files} files at {made.url}")
+
+
+def _whole_number(text: str) -> int:
+    try:
+        number = float(text.replace("_", ""))
+    except ValueError:
+        number = 0.5
+    if not number.is_integer():
+        raise click.BadParameter(f"'{text}' is not a whole number such as 1e6.", param_hint="--rows")
+    return int(number)
+
+
+@cli.command()
+@_told
+def schema() -> None:
+    """Print the JSON Schema of the job file, for editors and checks."""
+    from dpmask.job.model import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=1))
+
+
+@cli.command()
+@click.argument("name", required=False)
+@_told
+def explain(name: str | None) -> None:
+    """Show the guide's page on a method or measure; without NAME, list the pages."""
+    from dpmask.guide import page, pages
+
+    click.echo(page(name) if name else "\n".join(pages()))
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """The entry point of the ``dpmask`` command and of the scripts in jobs/."""
+    return cli.main(args=arguments, prog_name="dpmask")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Getting hold of a Dask cluster: a running scheduler, one described in a file, or none at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from typing import Any
+
+import yaml
+
+from dpmask.errors import ClusterError, JobError
+
+_TIMEOUT = 30
+_KEYS = ("cluster", "options", "workers", "config")
+
+
+@contextmanager
+def connected(scheduler: str | None = None, cluster: str | None = None) -> Iterator[Any]:
+    """A client of the scheduler at this address or of the cluster this file describes; None for neither.
+
+    With neither, Dask's threads inside this process do the work: no ports, no processes, starts at once.
+    """
+    if scheduler and cluster:
+        raise JobError("Give either --scheduler or --cluster, not both.")
+    if not scheduler and not cluster:
+        yield None
+        return
+    from distributed import Client
+
+    with ExitStack() as stack:
+        address = scheduler if cluster is None else stack.enter_context(_made(cluster))
+        try:
+            client = stack.enter_context(Client(address, timeout=_TIMEOUT, set_as_default=True))
+        except (OSError, ValueError):
+            raise ClusterError(
+                f"No Dask scheduler answers at {scheduler or cluster}. Start it, or correct the address."
+            ) from None
+        client.wait_for_workers(1, timeout=_TIMEOUT)
+        yield client
+
+
+@contextmanager
+def _made(path: str) -> Iterator[Any]:
+    """The cluster that a file describes: its class, options for it, how many workers, and Dask's configuration."""
+    import dask
+
+    described = _described(path)
+    module, _, name = str(described["cluster"]).rpartition(".")
+    try:
+        make = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError):
+        raise JobError(
+            f"{path}: there is no cluster class '{described['cluster']}' here. Install the package that has it."
+        ) from None
+    with dask.config.set(described.get("config", {})), make(**described.get("options", {})) as cluster:
+        if "workers" in described:
+            cluster.scale(described["workers"])
+        yield cluster
+
+
+def _described(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            described = yaml.safe_load(file)
+    except OSError:
+        raise JobError(f"{path}: there is no such cluster file, or it cannot be read.") from None
+    except yaml.YAMLError:
+        raise JobError(f"{path}: is not valid YAML.") from None
+    if not isinstance(described, dict) or "cluster" not in described or set(described) - set(_KEYS):
+        raise JobError(f"{path}: must be a mapping with the key cluster and, if wanted, {', '.join(_KEYS[1:])}.")
+    return described

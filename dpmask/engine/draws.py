@@ -1,0 +1,117 @@
+"""Draws that belong to a record, not to a worker.
+
+The keystream of AES-256 in counter mode, under a subkey made for one purpose, is read as 64-bit words; the word at a
+record's position is that record's draw. So a draw does not depend on blocks, workers, retries or their order, and who
+does not hold the key cannot repeat it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpmask.errors import JobError
+
+_AES_BLOCK = 16
+_WORDS_PER_AES_BLOCK = 2
+_SHORTEST_KEY = 32
+_BELOW_ONE = 1.0 - 2.0**-53  # the largest word plus one half rounds up to 1, whose normal is infinite
+
+
+@dataclass(frozen=True, repr=False)
+class Subkey:
+    """A key for one purpose: all that ever travels to a worker. Its repr is a fingerprint."""
+
+    secret: bytes
+
+    @property
+    def fingerprint(self) -> str:
+        """A public name for the subkey that does not reveal it."""
+        return hmac.digest(self.secret, b"fingerprint", "sha256").hex()[:16]
+
+    def __repr__(self) -> str:
+        return f"<subkey {self.fingerprint}>"
+
+    def subkey(self, purpose: str) -> Subkey:
+        """The key for a narrower purpose."""
+        return Subkey(hmac.digest(self.secret, b"purpose\0" + purpose.encode(), "sha256"))
+
+
+@dataclass(frozen=True, repr=False)
+class Key(Subkey):
+    """The data holder's secret. It stays with the driver: pickling it is refused."""
+
+    experiment: bool = False
+
+    def __repr__(self) -> str:
+        return f"<key {self.fingerprint}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("A dpmask key never leaves the driver; send a subkey.")
+
+
+def make_key(who: str, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> Subkey:
+    """The key from a secret text or bytes, or from an integer seed for experiments; exactly one of them."""
+    if (key is None) == (seed is None):
+        found = "neither" if key is None else "both"
+        raise JobError(f"{who}: give either key= (a secret) or seed= (an integer, for experiments); got {found}.")
+    if isinstance(key, Subkey):
+        return key
+    if key is not None:
+        secret = key.encode() if isinstance(key, str) else bytes(key)
+        if len(secret) < _SHORTEST_KEY:
+            raise JobError(
+                f"{who}: the key must have at least {_SHORTEST_KEY} characters; got {len(secret)}. "
+                "Make one: openssl rand -hex 32"
+            )
+        return Key(hashlib.sha256(b"dpmask key\0" + secret).digest())
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise JobError(f"{who}: seed must be an integer; got {type(seed).__name__}.")
+    return Key(hashlib.sha256(b"dpmask seed\0" + str(seed).encode()).digest(), experiment=True)
+
+
+def keystream(secret: bytes, counter: int, length: int) -> bytes:
+    """``length`` bytes of AES-CTR keystream, from the block with this 128-bit counter on."""
+    cipher = Cipher(algorithms.AES(secret), modes.CTR(counter.to_bytes(_AES_BLOCK, "big")))
+    return cipher.encryptor().update(bytes(length))
+
+
+def record_words(key: Subkey, first: int, count: int) -> NDArray[np.uint64]:
+    """One 64-bit word for each record position first..first+count-1."""
+    counter, skip = divmod(first, _WORDS_PER_AES_BLOCK)
+    stream = keystream(key.secret, counter, 8 * (skip + count))
+    return np.frombuffer(stream, dtype="<u8")[skip:]
+
+
+def record_uniforms(key: Subkey, first: int, count: int) -> NDArray[np.float64]:
+    """One draw in (0, 1) for each record position first..first+count-1."""
+    draws = (record_words(key, first, count) >> np.uint64(11)).astype(np.float64)
+    draws += 0.5
+    draws *= 2.0**-53
+    return np.minimum(draws, _BELOW_ONE, out=draws)
+
+
+def record_normals(key: Subkey, first: int, count: int) -> NDArray[np.float64]:
+    """One standard normal draw for each record position first..first+count-1."""
+    draws = record_uniforms(key, first, count)
+    normals: NDArray[np.float64] = ndtri(draws, out=draws)
+    return normals
+
+
+def shuffled(key: Subkey, first: int, count: int) -> NDArray[np.int64]:
+    """The order in which the records at first..first+count-1 are released: new row i is old row result[i].
+
+    Records are sorted by their words, whose lowest bits give way to the row number: no ties, and one plain sort.
+    """
+    bits = np.uint64(max(count - 1, 1).bit_length())
+    rows = np.arange(count, dtype=np.uint64)
+    packed = (record_words(key, first, count) >> bits << bits) | rows
+    packed.sort()
+    return (packed & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)

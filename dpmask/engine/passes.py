@@ -1,0 +1,199 @@
+"""A pass: one function mapped over the blocks, summaries merged in a tree whose shape follows from the blocks alone.
+
+A task takes an aligned run of 1, 2, 4, ... blocks, as many as leave each worker thread a few tasks, and merges inside
+the run along the same tree the driver follows above it. So the number of workers decides only who computes a subtree,
+never in which order two summaries meet.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import dask
+from dask.callbacks import Callback
+from dask.delayed import Delayed, delayed
+
+from dpmask.engine import progress
+from dpmask.engine.guard import Failure, guarded
+from dpmask.errors import ClusterError, DpmaskError, InputError
+
+Summary = TypeVar("Summary")
+
+_TASKS_PER_THREAD = 4
+_TRIES = 4
+
+
+class Span(NamedTuple):
+    """Which block it is, and the position of its first record."""
+
+    number: int
+    first: int
+
+
+class Block(NamedTuple):
+    """A run of consecutive records. ``content`` is what a task turns into rows: a recipe, or a Delayed frame."""
+
+    first: int
+    rows: int
+    content: Any
+
+
+def map_blocks(function: Callable[[Any, Span], Any], blocks: Sequence[Block], label: str) -> list[Any]:
+    """``function(content, span)`` of every block, in block order. Meant for small results."""
+    return [result for run in _compute(partial(_map_run, function), blocks, label) for result in run]
+
+
+def reduce_blocks(
+    function: Callable[[Any, Span], Summary],
+    merge: Callable[[Summary, Summary], Summary],
+    blocks: Sequence[Block],
+    label: str,
+) -> Summary:
+    """The summaries of all blocks, merged in the fixed tree. There must be at least one block."""
+    return merge_tree(_compute(partial(_reduce_run, function, merge), blocks, label), merge)
+
+
+def merge_tree(summaries: list[Summary], merge: Callable[[Summary, Summary], Summary]) -> Summary:
+    """Merge neighbours, then neighbours of neighbours, until one is left."""
+    while len(summaries) > 1:
+        pairs = [merge(left, right) for left, right in zip(summaries[::2], summaries[1::2], strict=False)]
+        summaries = pairs + summaries[2 * len(pairs) :]
+    return summaries[0]
+
+
+def threads() -> int:
+    """Worker threads at hand: the cluster's, or this process's."""
+    client = _client()
+    if client is not None:
+        return max(1, sum(client.nthreads().values()))
+    from dask.system import CPU_COUNT
+
+    return int(dask.config.get("num_workers", None) or CPU_COUNT)
+
+
+def _map_run(function: Callable[[Any, Span], Any], spans: list[Span], contents: list[Any]) -> list[Any]:
+    return [function(content, span) for content, span in zip(contents, spans, strict=True)]
+
+
+def _reduce_run(function: Any, merge: Any, spans: list[Span], contents: list[Any]) -> Any:
+    return merge_tree(_map_run(function, spans, contents), merge)
+
+
+def _runs(blocks: Sequence[Block]) -> list[list[tuple[Span, Any]]]:
+    """Aligned runs of a power of two of blocks; one by one where Dask makes the content, to hold one at a time."""
+    length = 1
+    if not any(isinstance(block.content, Delayed) for block in blocks):
+        while len(blocks) >= 2 * length * _TASKS_PER_THREAD * threads():
+            length *= 2
+    spans = [(Span(number, block.first), block.content) for number, block in enumerate(blocks)]
+    return [spans[start : start + length] for start in range(0, len(spans), length)]
+
+
+def _task(work: Callable[..., Any], run: list[tuple[Span, Any]], label: str) -> Delayed:
+    """One task over a run of blocks. Its name tells the stage, its arguments are opaque to Dask and its logs."""
+    spans = [span for span, _ in run]
+    contents = [content for _, content in run]
+    made = [content for content in contents if isinstance(content, Delayed)]
+    if made:
+        task = delayed(partial(_with_made, work, spans), pure=False)
+    else:
+        task = delayed(partial(guarded, work, spans, contents), pure=False)
+    return task(*made, dask_key_name=f"{label.replace(' ', '_')}-{uuid.uuid4().hex}")
+
+
+def _with_made(work: Callable[..., Any], spans: list[Span], *made: Any) -> Any:
+    return guarded(work, spans, list(made))
+
+
+def _compute(work: Callable[..., Any], blocks: Sequence[Block], label: str) -> list[Any]:
+    """The results of all runs, in order. What storage or the cluster failed at is tried again, and only that."""
+    runs = _runs(blocks)
+    results: dict[int, Any] = {}
+    for attempt in range(_TRIES):
+        waiting = [number for number in range(len(runs)) if number not in results]
+        tasks = [_task(work, runs[number], label) for number in waiting]
+        failure: Failure | None = None
+        for index, result in _finished(tasks, label, len(runs)):
+            if not isinstance(result, Failure):
+                results[waiting[index]] = result
+            elif not result.worth_a_retry:
+                raise result.error from None
+            else:
+                failure = result
+        if failure is None:
+            break
+        if attempt == _TRIES - 1:
+            raise failure.error from None
+        time.sleep(2.0**attempt / 2)
+    return [results[number] for number in range(len(runs))]
+
+
+def _finished(tasks: list[Delayed], label: str, total: int) -> Iterator[tuple[int, Any]]:
+    """Each task's number and result, on the cluster as they come, embedded when all are done."""
+    tell = progress.current()
+    before = total - len(tasks)
+    tell(label, before, total)
+    client = _client()
+    if client is None:
+        done = iter(range(before + 1, total + 1))
+        keys = {task.key for task in tasks}
+
+        def count(key: Any, *_: Any) -> None:
+            if key in keys:
+                tell(label, next(done), total)
+
+        try:
+            with Callback(posttask=count):
+                results = dask.compute(*tasks, optimize_graph=False)
+        except Exception as error:
+            raise _upstream(error) from None
+        yield from enumerate(results)
+        return
+    yield from _from_cluster(client, tasks, lambda count: tell(label, before + count, total))
+
+
+def _from_cluster(client: Any, tasks: list[Delayed], tell: Callable[[int], None]) -> Iterator[tuple[int, Any]]:
+    """Results as the cluster finishes them; a task that kept losing its worker counts as failed."""
+    from distributed import as_completed
+    from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        futures = client.compute(tasks, optimize_graph=False)
+        numbers = {future.key: number for number, future in enumerate(futures)}
+        for count, future in enumerate(as_completed(futures), start=1):
+            try:
+                result = future.result()
+            except KilledWorker:
+                result = Failure(
+                    ClusterError(
+                        "A task lost its worker again and again. Give workers more memory, or lower block_rows."
+                    )
+                )
+            tell(count)
+            yield numbers[future.key], result
+    except (CommClosedError, FutureCancelledError, OSError):
+        raise ClusterError("The Dask scheduler is gone. Start the cluster and run the job again.") from None
+    except DpmaskError:
+        raise
+    except Exception as error:
+        raise _upstream(error) from None
+
+
+def _upstream(error: Exception) -> DpmaskError:
+    return InputError(
+        f"The table's own Dask tasks failed with {type(error).__name__}. Its text is withheld, it may hold values of "
+        "records; compute the table by itself to see it."
+    )
+
+
+def _client() -> Any:
+    """The distributed client that Dask would use now, if any."""
+    scheduler = dask.base.get_scheduler()
+    owner = getattr(scheduler, "__self__", None)
+    return owner if hasattr(owner, "scheduler_info") else None

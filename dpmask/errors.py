@@ -1,0 +1,76 @@
+"""Every error dpmask raises on purpose.
+
+A message says who speaks, what was expected, what was found and what to do about it. It never holds the value of a
+record or a secret. The exit code tells a pipeline whether a retry is worth it.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class DpmaskError(Exception):
+    """The root of the tree. Raised as such it means a bug."""
+
+    exit_code = 1
+
+
+class JobError(DpmaskError):
+    """The job file, an argument or a parameter is wrong."""
+
+    exit_code = 2
+
+
+class AccessError(DpmaskError):
+    """Wrong credentials or missing permission."""
+
+    exit_code = 2
+
+
+class TargetError(DpmaskError):
+    """Something else is in the way of the release."""
+
+    exit_code = 2
+
+
+class PolicyRefusal(DpmaskError):  # noqa: N818 - a refusal is a decision, not a fault
+    """The release would break the stated policy. Nothing was published; a retry cannot help."""
+
+    exit_code = 3
+
+
+class InputError(DpmaskError):
+    """The input data are missing or cannot be used."""
+
+    exit_code = 4
+
+
+class VerificationError(DpmaskError):
+    """A published release is not what its manifest claims."""
+
+    exit_code = 4
+
+
+class StorageError(DpmaskError):
+    """Storage failed; a retry is worth it."""
+
+    exit_code = 5
+
+
+class ClusterError(DpmaskError):
+    """The cluster failed; a retry is worth it."""
+
+    exit_code = 5
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint naming the closest known name, or listing them all when none is close."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"Did you mean '{close[0]}'?"
+    return f"Known: {', '.join(names)}." if names else ""

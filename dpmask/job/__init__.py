@@ -1,0 +1,1 @@
+"""The job file and the stages it goes through: read, mask, measure, decide, publish, verify."""

@@ -1,0 +1,215 @@
+"""The job file's model: every key, checked, with errors that name the key and the nearest valid one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+
+from dpmask import utility
+from dpmask.errors import JobError, nearest
+from dpmask.job.reading import JobText, KeyPath
+from dpmask.masking import METHODS, method_class
+from dpmask.release.policy import Rule, check_rule, parse_rule
+
+MEASURES: dict[str, Callable[..., Any]] = {**utility.MEASURES}
+
+
+def _whole(value: object) -> object:
+    """Let 1e6 be the integer it means; YAML reads it as text."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return value
+    return int(number) if number.is_integer() and not isinstance(value, bool) else value
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Roles(_Model):
+    """The role of every column of the source."""
+
+    identifier: list[str] = Field([], description="dropped")
+    quasi: list[str] = Field([], description="known to an intruder: quasi-identifiers")
+    sensitive: list[str] = Field([], description="what an intruder wants to learn")
+    weight: list[str] = Field([], description="survey weights")
+    plain: list[str] = Field([], description="released as it is")
+
+
+class JobFile(_Model):
+    """A dpmask job."""
+
+    name: str = Field(min_length=1, description="the release's name")
+    source: str = Field(
+        description="the lake: any fsspec URL of a folder, a glob or one file of Parquet, or a small CSV"
+    )
+    target: str = Field(description="the folder of the release, public")
+    private: str = Field(description="the data holder's own folder: staging, internal report, pairing, log")
+    key: str | None = Field(None, pattern=r"^(env|file):.+", description="the secret: env:NAME or file:PATH")
+    seed: int | None = Field(None, description="instead of key, for experiments; marked in the manifest")
+    order: Literal["shuffled", "input"] = Field("shuffled", description="row order inside each released file")
+    block_rows: Annotated[int, BeforeValidator(_whole)] = Field(
+        1_000_000, ge=1, description="the most rows a task holds"
+    )
+    columns: Roles
+    mask: list[dict[str, Any]] = Field(min_length=1, description="masking steps, applied in order")
+    measure: list[dict[str, Any]] = Field([], description="what is measured on the masked table")
+    policy: list[str] = Field([], description="rules; a broken one stops the release")
+
+
+class Measure(NamedTuple):
+    """A measure to take: its name in results and policy, and how."""
+
+    name: str
+    measure: str
+    parameters: dict[str, Any]
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The fields of the result that a policy can speak of."""
+        fields: tuple[str, ...] = get_type_hints(MEASURES[self.measure])["return"].judged
+        return fields
+
+
+class Job(NamedTuple):
+    """A job file, understood."""
+
+    text: JobText
+    file: JobFile
+    methods: tuple[Any, ...]
+    measures: tuple[Measure, ...]
+    rules: tuple[Rule, ...]
+
+    @property
+    def released(self) -> list[str]:
+        """Columns by role, but for those that are dropped, as the job file lists them."""
+        roles = self.file.columns
+        return [*roles.quasi, *roles.sensitive, *roles.weight, *roles.plain]
+
+    def role(self, column: str) -> str:
+        """A column's declared role."""
+        return next(role for role, columns in self.file.columns if column in columns)
+
+
+def read_job(url: str) -> Job:
+    """Read and check a job file. All that is wrong with it is told at once."""
+    text = JobText(url)
+    file = _validated(JobFile, text.values, text, ())
+    if (file.key is None) == (file.seed is None):
+        raise JobError(
+            text.error((), "give either key: env:NAME (a secret) or seed: NUMBER (for experiments), and not both.")
+        )
+    methods = tuple(_method(text, number, dict(step)) for number, step in enumerate(file.mask))
+    measures = tuple(_measure(text, number, dict(step)) for number, step in enumerate(file.measure))
+    names = [measure.name for measure in measures]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise JobError(text.error(("measure", number), f"'{name}' stands twice. Name this one with as: NAME."))
+    rules = tuple(_rule(text, number, rule, measures) for number, rule in enumerate(file.policy))
+    return Job(text, file, methods, measures, rules)
+
+
+def _method(text: JobText, number: int, step: dict[str, Any]) -> Any:
+    path: KeyPath = ("mask", number)
+    cls = _choice(text, path, step.pop("method", None), "method", METHODS, method_class)
+    parameters = _validated(parameter_model(cls), step, text, path)
+    try:
+        return cls(**dict(parameters))
+    except JobError as error:
+        raise JobError(text.error(path, str(error))) from None
+
+
+def _measure(text: JobText, number: int, step: dict[str, Any]) -> Measure:
+    path: KeyPath = ("measure", number)
+    name = step.pop("measure", None)
+    function = _choice(text, path, name, "measure", MEASURES, MEASURES.get)
+    label = step.pop("as", name)
+    if not isinstance(label, str):
+        raise JobError(text.error((*path, "as"), f"must be a name; got {label!r}."))
+    return Measure(label, str(name), dict(_validated(parameter_model(function), step, text, path)))
+
+
+def _choice(text: JobText, path: KeyPath, name: Any, key: str, known: Any, find: Callable[[str], Any]) -> Any:
+    if not isinstance(name, str):
+        raise JobError(text.error(path, f"says no {key}:. {key.capitalize()}s built: {', '.join(sorted(known))}."))
+    if name not in known:
+        built = f"{key.capitalize()}s built: {', '.join(sorted(known))}."
+        close = nearest(name, known)
+        hint = f"{close} " if close.startswith("Did") else ""
+        raise JobError(text.error((*path, key), f"there is no {key} '{name}'. {hint}{built}"))
+    return find(name)
+
+
+def _rule(text: JobText, number: int, line: str, measures: Sequence[Measure]) -> Rule:
+    try:
+        rule = parse_rule(line)
+        check_rule(rule, {measure.name: measure.judged for measure in measures})
+    except JobError as error:
+        raise JobError(text.error(("policy", number), str(error))) from None
+    return rule
+
+
+@cache
+def parameter_model(target: Callable[..., Any]) -> type[BaseModel]:
+    """A model of the keyword parameters of a method class or a measure function."""
+    hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(target).parameters.items():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+            fields[name] = (hints[name], default)
+    return create_model(target.__name__, __base__=_Model, **fields)
+
+
+def _validated(model: type[Any], values: Any, text: JobText, path: KeyPath) -> Any:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        known = list(model.model_fields)
+        lines = [_told(text, path, dict(one), model, known) for one in error.errors(include_url=False)]
+        raise JobError("\n".join(lines)) from None
+
+
+def _told(text: JobText, base: KeyPath, error: dict[str, Any], model: type[BaseModel], known: list[str]) -> str:
+    """One of pydantic's findings in our words."""
+    path: KeyPath = (*base, *error["loc"])
+    if error["type"] == "extra_forbidden":
+        parent = error["loc"][:-1]
+        names = list(Roles.model_fields) if parent == ("columns",) else known
+        return text.error(path, f"is not a key here. {nearest(str(error['loc'][-1]), names)}")
+    if error["type"] == "missing":
+        return text.error(path, "is missing.")
+    if error["type"] == "string_pattern_mismatch" and path == ("key",):
+        return text.error(path, "must be env:NAME or file:PATH; the secret itself does not belong in a job file.")
+    message = error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return text.error(path, f"must be {message}; got {type(error['input']).__name__} {_shown(error['input'])}.")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."  # noqa: PLR2004
+
+
+def json_schema() -> dict[str, Any]:
+    """The job file's JSON Schema, with the methods and measures that are built."""
+    schema = JobFile.model_json_schema()
+    steps = {"mask": ("method", {name: method_class(name) for name in METHODS}), "measure": ("measure", MEASURES)}
+    for key, (choice, known) in steps.items():
+        options = []
+        for name, target in known.items():
+            option = parameter_model(target).model_json_schema()
+            option["title"] = name
+            option["description"] = inspect.getdoc(target)
+            option["properties"] = {choice: {"const": name}, **option.get("properties", {})}
+            if key == "measure":
+                option["properties"]["as"] = {"type": "string", "description": "another name for the result"}
+            option["required"] = [choice, *option.get("required", [])]
+            options.append(option)
+        schema["properties"][key]["items"] = {"oneOf": options}
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return schema

@@ -1,0 +1,54 @@
+"""What a run would do, from footers and one block: nothing is written."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from dpmask.engine.passes import Span, threads
+from dpmask.job.model import Job
+from dpmask.job.prepare import Prepared, prepare
+
+_BLOCKS_IN_MEMORY = 6
+_WRITE_COST = 2.5
+"""CPU of masking, encoding and hashing a block, in units of reading one; see tests/benchmarks/bench_noise.py."""
+
+
+def plan(job: Job) -> dict[str, Any]:
+    """Check a job as ``run`` would, and say what it would cost."""
+    prepared = prepare(job)
+    lake = prepared.lake
+    seconds, size = _sample(prepared)
+    passes = sum(method.passes for method in job.methods)
+    measured = 2 * len(job.measures)
+    work = (passes + measured + 1 + _WRITE_COST + 1) * seconds * lake.rows / lake.blocks[0].rows
+    masked = {column for method in job.methods for column in method.columns}
+    return {
+        "name": job.file.name,
+        "run": prepared.run,
+        "standing": _standing(prepared),
+        "rows": lake.rows,
+        "files": len(lake.files),
+        "blocks": len(lake.blocks),
+        "passes": passes + 1 + measured + 1,
+        "columns": len(prepared.columns),
+        "unmasked": [
+            name for name in prepared.columns if name not in masked and job.role(name) in {"quasi", "sensitive"}
+        ],
+        "memory_per_thread_mb": round(_BLOCKS_IN_MEMORY * size / 1e6),
+        "threads": threads(),
+        "seconds": round(work / min(threads(), len(lake.blocks)), 1),
+    }
+
+
+def _sample(prepared: Prepared) -> tuple[float, int]:
+    """Seconds to read the first block as it will be released, and its size in memory."""
+    start = time.perf_counter()
+    rows = prepared.lake.reader(prepared.columns)(prepared.lake.blocks[0].content, Span(0, 0))
+    return time.perf_counter() - start, rows.nbytes
+
+
+def _standing(prepared: Prepared) -> str:
+    if prepared.standing is None:
+        return "nothing"
+    return "this release" if prepared.standing.manifest["run"] == prepared.run else "another release"

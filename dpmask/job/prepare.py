@@ -1,0 +1,150 @@
+"""Everything about a job that can be checked before a row is read. ``run`` and ``plan`` start here."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from typing import Any, NamedTuple
+
+from dpmask.engine.draws import Key, make_key
+from dpmask.errors import AccessError, InputError, JobError, TargetError, nearest
+from dpmask.job.model import Job
+from dpmask.lake.columns import require_known
+from dpmask.lake.footers import glob_root
+from dpmask.lake.source import Lake, read_lake
+from dpmask.lake.storage import Place
+from dpmask.release.manifest import canonical
+from dpmask.release.publish import Standing, standing_release
+
+
+class Prepared(NamedTuple):
+    """A job whose source, roles, methods, key and folders have been checked."""
+
+    job: Job
+    lake: Lake
+    key: Key
+    target: Place
+    private: Place
+    run: str
+    standing: Standing | None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are released, in the source's order."""
+        kept = set(self.job.released)
+        return [name for name in self.lake.schema.names if name in kept]
+
+    @property
+    def versions(self) -> str:
+        """A hash that changes when any source file is written again, even with the same footer."""
+        seen = [[file.name, file.size, file.version] for file in self.lake.files]
+        return hashlib.sha256(canonical(seen)).hexdigest()
+
+
+def prepare(job: Job) -> Prepared:
+    """Open the source and check the job against it."""
+    key = _key(job)
+    source, target, private = (Place(url) for url in (job.file.source, job.file.target, job.file.private))
+    _keep_apart(source, target, private)
+    lake = read_lake(job.file.source, block_rows=job.file.block_rows)
+    _check_roles(job, lake)
+    _check_steps(job, lake)
+    _check_writable(target)
+    _check_writable(private)
+    return Prepared(job, lake, key, target, private, _run_digest(job, lake, key), standing_release(target))
+
+
+def _key(job: Job) -> Key:
+    if job.file.key is None:
+        made = make_key("seed", seed=job.file.seed)
+    else:
+        kind, name = job.file.key.split(":", 1)
+        secret = os.environ.get(name) if kind == "env" else Place(name).read().decode(errors="replace").strip()
+        if not secret:
+            what = f"the environment variable {name} is not set" if kind == "env" else f"{name} is empty"
+            raise JobError(
+                job.text.error(("key",), f"{what}. Make a key and keep it: export {name}=$(openssl rand -hex 32)")
+            )
+        made = make_key("key", key=secret)
+    assert isinstance(made, Key)
+    return made
+
+
+def _keep_apart(source: Place, target: Place, private: Place) -> None:
+    """The source, the public folder and the private one never lie inside each other."""
+    root = Place(glob_root(source))
+    for one, other, names in (
+        (root, target, "source and target"),
+        (root, private, "source and private"),
+        (target, private, "target and private"),
+    ):
+        if one.contains(other) or other.contains(one):
+            raise TargetError(
+                f"{names} must be different folders, none inside the other; got {one.url} and {other.url}."
+            )
+
+
+def _check_roles(job: Job, lake: Lake) -> None:
+    roles = {column: role for role, columns in job.file.columns for column in columns}
+    for role, columns in job.file.columns:
+        for number, column in enumerate(columns):
+            path = ("columns", role, number)
+            if column not in lake.schema.names:
+                hint = nearest(column, lake.schema.names)
+                raise JobError(job.text.error(path, f"the source has no column '{column}'. {hint}"))
+            if roles[column] != role or columns.count(column) > 1:
+                raise JobError(job.text.error(path, f"column '{column}' is declared more than once."))
+    undeclared = [name for name in lake.schema.names if name not in roles]
+    if undeclared:
+        raise JobError(
+            job.text.error(
+                ("columns",),
+                f"the source's columns {', '.join(undeclared)} have no role. Declare each as identifier (dropped), "
+                "quasi, sensitive, weight or plain.",
+            )
+        )
+    if not job.released:
+        raise JobError(job.text.error(("columns",), "every column is an identifier, so nothing would be released."))
+
+
+def _check_steps(job: Job, lake: Lake) -> None:
+    if lake.rows < 2:  # noqa: PLR2004
+        raise InputError(f"{job.file.source}: has one row; a release needs at least 2.")
+    for number, method in enumerate(job.methods):
+        _under(job, ("mask", number), lambda method=method: method.check(lake))
+        dropped = [column for column in method.columns if column in job.file.columns.identifier]
+        if dropped:
+            text = f"column '{dropped[0]}' is an identifier, which is dropped and cannot be masked."
+            raise JobError(job.text.error(("mask", number, "columns"), text))
+    for number, measure in enumerate(job.measures):
+        columns = measure.parameters.get("columns", ())
+        _under(job, ("measure", number), lambda m=measure, c=columns: require_known(lake.schema, c, m.name))
+
+
+def _under(job: Job, path: tuple[str | int, ...], check: Any) -> None:
+    """Say where in the job file a refusal belongs."""
+    try:
+        check()
+    except JobError as error:
+        raise JobError(job.text.error(path, str(error))) from None
+
+
+def _check_writable(place: Place) -> None:
+    """Refuse a local folder that this user cannot write to. A store tells only when it is tried."""
+    if not place.local:
+        return
+    folder = place.path
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder):
+        raise TargetError(f"{place.url}: {folder} is a file, a folder is needed.")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise AccessError(f"{place.url}: no permission to write to it. Check the rights of this user.")
+
+
+def _run_digest(job: Job, lake: Lake, key: Key) -> str:
+    """What makes two runs the same: the job, but for its folders, the input and the key."""
+    said = job.file.model_dump(exclude={"source", "target", "private", "key", "seed"})
+    files = [[file.name, file.size, file.footer] for file in lake.files]
+    return hmac.digest(key.subkey("run").secret, canonical([said, files]), "sha256").hex()[:32]

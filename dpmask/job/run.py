@@ -1,0 +1,66 @@
+"""A run from a job file to an exit code: whatever happens, a machine-readable result is left behind."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dpmask.engine.cluster import connected
+from dpmask.engine.guard import told_safely
+from dpmask.engine.progress import Listener, listening
+from dpmask.errors import DpmaskError, PolicyRefusal
+from dpmask.job.model import read_job
+from dpmask.job.stages import Run, run
+from dpmask.lake.storage import Place
+from dpmask.release.manifest import read_private_key
+
+
+def run_job(
+    url: str,
+    *,
+    scheduler: str | None = None,
+    cluster: str | None = None,
+    overwrite: bool = False,
+    sign: str | None = None,
+    tell: Callable[[str], None] = lambda stage: None,
+    listener: Listener = lambda label, done, total: None,
+) -> dict[str, Any]:
+    """Run a job. The result says what came of it, with ``exit_code``; it is also written to the private folder."""
+    outcome: dict[str, Any] = {"status": "failed", "exit_code": 0}
+    log: list[str] = []
+    private: str | None = None
+
+    def noted(stage: str) -> None:
+        log.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {stage}")
+        tell(stage)
+
+    try:
+        job = read_job(url)
+        private = job.file.private
+        signer = read_private_key(sign) if sign else None
+        with connected(scheduler, cluster), listening(listener):
+            run(Run(job, overwrite, signer, noted, outcome))
+    except Exception as error:
+        _fail(outcome, told_safely(error))
+    if private is not None:
+        noted(outcome["status"] if outcome["exit_code"] == 0 else outcome["error"])
+        _leave(private, outcome, log)
+    return outcome
+
+
+def _fail(outcome: dict[str, Any], error: DpmaskError) -> None:
+    status = "refused" if isinstance(error, PolicyRefusal) else "failed"
+    outcome.update(status=status, exit_code=error.exit_code, kind=type(error).__name__, error=str(error))
+
+
+def _leave(private: str, outcome: dict[str, Any], log: list[str]) -> None:
+    """Write the result and the log; a private folder that cannot be written to must not hide the first error."""
+    try:
+        place = Place(private)
+        (place / "result.json").write(json.dumps(outcome, indent=1).encode())
+        (place / "log.txt").write(("\n".join(log) + "\n").encode())
+    except DpmaskError as error:
+        if outcome["exit_code"] == 0:
+            _fail(outcome, error)

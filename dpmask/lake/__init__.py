@@ -1,0 +1,1 @@
+"""Tables in and out: reading a Parquet lake with one schema, writing a release. fsspec and pyarrow live here only."""

@@ -1,0 +1,173 @@
+"""Finding a lake's files and learning from their footers alone: schema, row counts, nulls and ranges."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpmask.errors import InputError
+from dpmask.lake import csv
+from dpmask.lake.storage import Place, told, version_of
+
+_PARQUET = (".parquet", ".parq", ".pq")
+_TAIL = 1 << 16
+_MAGIC = b"PAR1"
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+_READERS = 16
+
+
+class Facts(NamedTuple):
+    """What footers tell of one column: its nulls and its range, None where a footer does not say."""
+
+    nulls: int | None
+    low: Any
+    high: Any
+
+    def joined(self, other: Facts) -> Facts:
+        """The facts of both parts together."""
+        nulls = None if self.nulls is None or other.nulls is None else self.nulls + other.nulls
+        return Facts(nulls, _pick(min, self, other, "low"), _pick(max, self, other, "high"))
+
+
+_EMPTY = object()
+"""The range of no value at all, which joins with anything."""
+
+
+def _pick(choose: Any, left: Facts, right: Facts, side: str) -> Any:
+    a, b = getattr(left, side), getattr(right, side)
+    if a is _EMPTY or b is _EMPTY:
+        return b if a is _EMPTY else a
+    return None if a is None or b is None else choose(a, b)
+
+
+class DataFile(NamedTuple):
+    """One file of a lake."""
+
+    url: str
+    name: str
+    size: int
+    version: str
+    footer: str
+    groups: tuple[int, ...]
+    schema: Any
+    hive: tuple[tuple[str, str | None], ...]
+    facts: dict[str, Facts]
+
+
+def is_empty_range(value: Any) -> bool:
+    """Whether a range says that there was no value."""
+    return value is _EMPTY
+
+
+def find_files(source: Place, listed: Sequence[str] | None = None) -> list[DataFile]:
+    """Every data file of a folder, a glob or a single file, in the order of their names, with its footer read."""
+    names, root = (list(listed), source) if listed is not None else _names(source)
+    data = [name for name in names if name.endswith((*_PARQUET, ".csv"))]
+    if not data:
+        raise InputError(f"{source.url}: holds no .parquet or .csv file.")
+    if len({name.endswith(".csv") for name in data}) > 1:
+        raise InputError(f"{source.url}: holds Parquet and CSV files together. Point to one kind, with a glob.")
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(lambda name: _read(root, name), data))
+
+
+def _names(source: Place) -> tuple[list[str], Place]:
+    """Names of files relative to a root folder. Hidden ones (_ or . in front) are not data."""
+    with told(source.url):
+        source.fs.invalidate_cache()
+        if any(sign in source.path for sign in "*?["):
+            root = Place(glob_root(source))
+            names = [posixpath.relpath(path, root.path) for path in source.fs.glob(source.path)]
+            names = [name for name in names if not source.fs.isdir(posixpath.join(root.path, name))]
+        elif source.fs.isfile(source.path):
+            folder, name = posixpath.split(source.full_url)
+            return [name], Place(folder)
+        else:
+            if not source.fs.exists(source.path):
+                raise InputError(f"{source.url}: there is no such file or folder.")
+            root, names = source, source.files()
+    return sorted(name for name in names if not any(part[0] in "_." for part in name.split("/"))), root
+
+
+def glob_root(source: Place) -> str:
+    """The folder in front of a pattern's first sign."""
+    parts = source.full_url.split("/")
+    fixed = next((number for number, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
+    return "/".join(parts[:fixed])
+
+
+def _read(root: Place, name: str) -> DataFile:
+    place = root / name
+    with told(place.url):
+        info = place.fs.info(place.path)
+    hive = tuple(_hive(part) for part in name.split("/")[:-1] if "=" in part)
+    if name.endswith(".csv"):
+        schema, rows, digest = csv.inspect(place, info["size"])
+        facts = {column: Facts(None, None, None) for column in schema.names}
+        return DataFile(place.full_url, name, info["size"], version_of(info), digest, (rows,), schema, hive, facts)
+    metadata, digest = _footer(place, info["size"])
+    try:
+        schema = metadata.schema.to_arrow_schema().remove_metadata()
+    except (pa.ArrowException, OSError):
+        raise _damaged(place) from None
+    groups = tuple(metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
+    return DataFile(
+        place.full_url, name, info["size"], version_of(info), digest, groups, schema, hive, _facts(metadata, schema)
+    )
+
+
+def _footer(place: Place, size: int) -> tuple[Any, str]:
+    """The parsed footer and its hash, in one small read for most files."""
+    with told(place.url):
+        tail = place.fs.cat_file(place.path, start=max(0, size - _TAIL), end=size)
+        length = int.from_bytes(tail[-8:-4], "little") + 8
+        if tail[-4:] != _MAGIC or length > size:
+            raise _damaged(place)
+        if length > len(tail):
+            tail = place.fs.cat_file(place.path, start=size - length, end=size)
+    footer = tail[-length:]
+    try:
+        return pq.read_metadata(pa.BufferReader(footer)), hashlib.sha256(footer).hexdigest()
+    except (pa.ArrowException, OSError):
+        raise _damaged(place) from None
+
+
+def _damaged(place: Place) -> InputError:
+    return InputError(f"{place.url}: is damaged or not a Parquet file. Write it again, or take it out of the lake.")
+
+
+def _hive(part: str) -> tuple[str, str | None]:
+    key, value = (unquote(text) for text in part.split("=", 1))
+    return key, None if value == _HIVE_NULL else value
+
+
+def _facts(metadata: Any, schema: Any) -> dict[str, Facts]:
+    """Nulls and ranges of the flat columns, over all row groups of the file."""
+    flat = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
+    facts = dict.fromkeys(schema.names, Facts(None, None, None))
+    for name in schema.names:
+        if name in flat:
+            total = Facts(0, _EMPTY, _EMPTY)
+            for group in range(metadata.num_row_groups):
+                chunk = metadata.row_group(group).column(flat[name])
+                total = total.joined(_chunk_facts(chunk.statistics if chunk.is_stats_set else None, chunk.num_values))
+            facts[name] = total
+    return facts
+
+
+def _chunk_facts(statistics: Any, values: int) -> Facts:
+    if statistics is None:
+        return Facts(None, None, None) if values else Facts(0, _EMPTY, _EMPTY)
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if nulls == values:
+        return Facts(nulls, _EMPTY, _EMPTY)
+    if not statistics.has_min_max:
+        return Facts(nulls, None, None)
+    return Facts(nulls, statistics.min, statistics.max)

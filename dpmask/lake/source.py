@@ -1,0 +1,135 @@
+"""A lake: Parquet files that together are one table with one schema, each record at a known position."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from dpmask.engine.passes import Block
+from dpmask.errors import InputError, JobError
+from dpmask.lake.columns import require_known
+from dpmask.lake.footers import DataFile, Facts, find_files
+from dpmask.lake.plan import Piece, plan_blocks
+from dpmask.lake.recipe import Part, Recipe, open_parquet
+from dpmask.lake.storage import Place
+from dpmask.lake.table import Table
+
+BLOCK_ROWS = 1_000_000
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Lake(Table):
+    """A lake opened from its footers. ``to_dask()`` gives a Dask DataFrame; every method takes the lake as it is."""
+
+    files: tuple[DataFile, ...] = ()
+
+
+def read_lake(source: str, *, columns: Sequence[str] | None = None, block_rows: int = BLOCK_ROWS) -> Lake:
+    """Open a folder, a glob or one file of Parquet, or a small CSV, anywhere fsspec reaches.
+
+    Only footers are read here. All files must have one schema; Hive folders (``year=2024/``) become columns; a folder
+    with a manifest is read as the release it is. ``columns`` keeps some of the columns; ``block_rows`` bounds the rows
+    of a block, which is what one task holds in memory.
+    """
+    if isinstance(block_rows, bool) or not isinstance(block_rows, int) or block_rows < 1:
+        raise JobError(f"read_lake: block_rows must be an integer >= 1; got {block_rows!r}.")
+    place = Place(source)
+    files = find_files(place, _released(place))
+    stored = _common_schema(files)
+    schema = _with_hive(stored, files)
+    if columns is not None:
+        require_known(schema, columns, "read_lake")
+        schema = pa.schema([schema.field(name) for name in columns])
+    plan = plan_blocks([file.groups for file in files], block_rows)
+    if not plan:
+        raise InputError(f"{source}: has no rows in {len(files)} files.")
+    categories = _categories(files, stored, schema)
+    blocks, first = [], 0
+    for pieces in plan:
+        rows = sum(piece.rows for piece in pieces)
+        blocks.append(Block(first, rows, _recipe(files, pieces, schema, categories)))
+        first += rows
+    facts = {name: _facts(files, name) for name in schema.names}
+    nullable = frozenset(name for name, fact in facts.items() if fact.nulls != 0)
+    return Lake(schema=schema, blocks=tuple(blocks), nullable=nullable, files=tuple(files), facts=facts)
+
+
+def _released(place: Place) -> list[str] | None:
+    """The files of a release, when the folder is one."""
+    if place.path.endswith((".parquet", ".csv")) or any(sign in place.path for sign in "*?["):
+        return None
+    manifest = place / MANIFEST
+    if not manifest.exists():
+        return None
+    try:
+        return sorted(file["path"] for file in json.loads(manifest.read())["files"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _common_schema(files: Sequence[DataFile]) -> Any:
+    """The one schema of all files, by the first; another column or type in any other file is refused."""
+    first = files[0]
+    for file in files:
+        twice = sorted({name for name in file.schema.names if file.schema.names.count(name) > 1})
+        if twice:
+            raise InputError(f"{file.name}: has more than one column '{twice[0]}'. Give each column its own name.")
+        clash = sorted({key for key, _ in file.hive} & set(file.schema.names))
+        if clash:
+            raise InputError(f"{file.name}: '{clash[0]}' is a column of the file and a folder's name. Rename one.")
+        if [key for key, _ in file.hive] != [key for key, _ in first.hive]:
+            raise InputError(f"{file.name}: its folders do not name the same keys as those of {first.name}.")
+        for name in first.schema.names:
+            if name not in file.schema.names:
+                raise InputError(f"{file.name}: column '{name}' is missing, which {first.name} has.")
+            found, expected = file.schema.field(name).type, first.schema.field(name).type
+            if found != expected:
+                raise InputError(
+                    f"{file.name}: column '{name}' is {found}, the lake's schema says {expected}. "
+                    f"Write the file again with {expected}."
+                )
+        extra = [name for name in file.schema.names if name not in first.schema.names]
+        if extra:
+            raise InputError(f"{file.name}: column '{extra[0]}' is not in the lake's schema (that of {first.name}).")
+    return first.schema
+
+
+def _with_hive(schema: Any, files: Sequence[DataFile]) -> Any:
+    """The schema with a column for each key in the folders' names: int64 where all values are integers, else string."""
+    for number, (key, _) in enumerate(files[0].hive):
+        values = [file.hive[number][1] for file in files]
+        whole = all(value is None or value.removeprefix("-").isdecimal() for value in values)
+        schema = schema.append(pa.field(key, pa.int64() if whole else pa.string()))
+    return schema
+
+
+def _facts(files: Sequence[DataFile], name: str) -> Facts:
+    unknown = Facts(None, None, None)
+    return reduce(Facts.joined, (file.facts.get(name, unknown) for file in files))
+
+
+def _categories(files: Sequence[DataFile], stored: Any, schema: Any) -> dict[str, Any]:
+    """The categories of each dictionary column, as the first file with rows has them."""
+    names = [field.name for field in stored if pa.types.is_dictionary(field.type) and field.name in schema.names]
+    if not names:
+        return {}
+    file = next(file for file in files if sum(file.groups))
+    group = next(number for number, rows in enumerate(file.groups) if rows)
+    with open_parquet(file.url) as opened:
+        rows = opened.read_row_group(group, columns=names, use_threads=False)
+    return {name: rows.column(name).chunk(0).dictionary for name in names}
+
+
+def _recipe(files: Sequence[DataFile], pieces: list[Piece], schema: Any, categories: dict[str, Any]) -> Recipe:
+    numbers = sorted({piece.file for piece in pieces})
+    parts = [
+        Part(files[n].url, dict(files[n].hive), tuple(piece for piece in pieces if piece.file == n), files[n].groups)
+        for n in numbers
+    ]
+    return Recipe(tuple(parts), schema, categories)

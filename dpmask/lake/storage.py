@@ -1,0 +1,211 @@
+"""Files anywhere fsspec reaches: paths, whole-file reads and writes, conditional puts, and errors in our own words.
+
+Credentials come from the environment or the cloud's own chain, on the driver and on each worker; none is ever passed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import posixpath
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from dpmask.errors import AccessError, DpmaskError, InputError, JobError, StorageError, TargetError
+
+_EXTRAS = {"s3": "s3", "s3a": "s3"}
+
+
+class Place:
+    """A file or folder behind a URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        protocol = url.split("://", 1)[0] if "://" in url else "file"
+        try:
+            self.fs, path = fsspec.core.url_to_fs(url)
+        except ImportError:
+            extra = _EXTRAS.get(protocol)
+            hint = f"pip install 'dpmask[{extra}]'" if extra else f"the fsspec package for {protocol}"
+            raise JobError(f"{url}: reading {protocol}:// needs {hint}.") from None
+        except ValueError:
+            raise JobError(f"{url}: '{protocol}' is not a protocol that fsspec knows.") from None
+        self.local = isinstance(self.fs, LocalFileSystem)
+        self.path = os.path.realpath(path) if self.local else path.rstrip("/")
+
+    def __repr__(self) -> str:
+        return f"Place({self.url!r})"
+
+    def __reduce__(self) -> Any:
+        return Place, (self.full_url,)
+
+    @property
+    def full_url(self) -> str:
+        """The URL with the path made absolute, for workers with another working folder."""
+        return str(self.path) if self.local else str(self.fs.unstrip_protocol(self.path))
+
+    def __truediv__(self, name: str) -> Place:
+        return Place(posixpath.join(self.full_url, name))
+
+    def contains(self, other: Place) -> bool:
+        """Whether the other place is this one or lies inside it."""
+        same_store = (self.local and other.local) or type(self.fs) is type(other.fs)
+        return bool(same_store and (other.path + "/").startswith(self.path + "/"))
+
+    def exists(self) -> bool:
+        """Whether there is a file or a non-empty folder."""
+        with told(self.url):
+            self.fs.invalidate_cache()
+            return bool(self.fs.exists(self.path))
+
+    def files(self) -> list[str]:
+        """The paths of all files below, relative to here, sorted."""
+        with told(self.url):
+            self.fs.invalidate_cache()
+            found = self.fs.find(self.path) if self.fs.exists(self.path) else []
+            return sorted(posixpath.relpath(path, self.path) for path in found)
+
+    def read(self) -> bytes:
+        """The file's bytes."""
+        with told(self.url):
+            return bytes(self.fs.cat_file(self.path))
+
+    def write(self, data: Any) -> None:
+        """Write the file whole: a reader sees the old bytes or the new, never a part."""
+        with told(self.url, writing=True):
+            if not self.local:
+                self.fs.pipe_file(self.path, bytes(data))
+                return
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            with _temporary(self.path, data) as temporary:
+                os.replace(temporary, self.path)
+
+    def create(self, data: bytes) -> None:
+        """Write the file only if there is none; of two who try, one gets a TargetError."""
+        try:
+            with told(self.url, writing=True):
+                if not self.local:
+                    self.fs.pipe_file(self.path, data, mode="create")
+                    return
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+                with _temporary(self.path, data) as temporary:
+                    os.link(temporary, self.path)
+        except _Taken:
+            raise TargetError(f"{self.url}: another run has just published here. Look at its release first.") from None
+
+    def replace(self, data: bytes, version: str) -> None:
+        """Write the file only if it is still the version that was seen."""
+        if self.version() != version:
+            raise TargetError(f"{self.url}: changed while this run was under way. Look at it first.")
+        if self.local or not hasattr(self.fs, "call_s3"):
+            self.write(data)
+            return
+        try:
+            with told(self.url, writing=True):
+                self.fs.pipe_file(self.path, data, IfMatch=f'"{version}"')
+        except _Taken:
+            raise TargetError(f"{self.url}: changed while this run was under way. Look at it first.") from None
+
+    def version(self) -> str:
+        """What changes when the file does: its ETag, or its size and time."""
+        with told(self.url):
+            self.fs.invalidate_cache()
+            return version_of(self.fs.info(self.path))
+
+    def copy(self, target: Place) -> None:
+        """Copy the file, inside the store when both ends are in one."""
+        with told(target.url, writing=True):
+            if type(self.fs) is type(target.fs) and not self.local:
+                self.fs.cp_file(self.path, target.path)
+                return
+        target.write(self.read())
+
+    def remove(self, names: list[str]) -> None:
+        """Delete these files below here, then the folders they leave empty; say so if any stays."""
+        if not names:
+            return
+        with told(self.url, writing=True):
+            self.fs.rm([posixpath.join(self.path, name) for name in names])
+        if self.local:
+            for folder in sorted({posixpath.dirname(name) for name in names}, key=len, reverse=True):
+                _remove_empty(self.path, folder)
+        left = set(names) & set(self.files())
+        if left:
+            raise AccessError(f"{self.url}: {len(left)} old files could not be deleted, such as {min(left)}.")
+
+    def clear(self) -> None:
+        """Delete the folder and all files in it."""
+        self.remove(self.files())
+        if self.local and os.path.isdir(self.path):
+            os.rmdir(self.path)
+
+
+def version_of(info: dict[str, Any]) -> str:
+    """A file's version as its listing tells it."""
+    etag = info.get("ETag") or info.get("etag")
+    if etag:
+        return str(etag).strip('"')
+    return f"{info.get('size')}-{info.get('mtime') or info.get('LastModified') or info.get('last_modified')}"
+
+
+class _Taken(Exception):  # noqa: N818 - caught here, never seen
+    """A conditional write found somebody else's file."""
+
+
+@contextmanager
+def told(url: str, *, writing: bool = False) -> Iterator[None]:
+    """Turn what a file system raises into our errors, which name the place and no secret."""
+    try:
+        yield
+    except (DpmaskError, _Taken):
+        raise
+    except Exception as error:
+        raise _translated(error, url, writing) from None
+
+
+def _translated(error: Exception, url: str, writing: bool) -> Exception:
+    kind = type(error).__name__
+    number = getattr(error, "errno", None)
+    text = str(error)
+    if isinstance(error, FileExistsError) or "PreconditionFailed" in text or "pre-conditions" in text:
+        return _Taken()
+    if isinstance(error, PermissionError) or "Credentials" in kind or number in {errno.EROFS, errno.EPERM}:
+        deed = "write to" if writing else "read"
+        return AccessError(f"{url}: no permission to {deed} it. Check the credentials or the rights of this user.")
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+        found = "is not a folder" if isinstance(error, NotADirectoryError) else "does not exist"
+        return (TargetError if writing else InputError)(f"{url}: {found}.")
+    if number in {errno.ENOSPC, errno.EDQUOT}:
+        return StorageError(f"{url}: no space is left there. Free some and run the job again.")
+    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"botocore", "aiobotocore", "aiohttp"}:
+        return StorageError(f"{url}: storage failed ({kind}). Run the job again.")
+    return error
+
+
+@contextmanager
+def _temporary(path: str, data: Any) -> Iterator[str]:
+    """A finished file beside ``path`` for the moment, gone afterwards whatever happens."""
+    temporary = f"{path}.{uuid.uuid4().hex}.part"
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        yield temporary
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _remove_empty(root: str, folder: str) -> None:
+    while folder:
+        try:
+            os.rmdir(os.path.join(root, folder))
+        except OSError:
+            return
+        folder = posixpath.dirname(folder)

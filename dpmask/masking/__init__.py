@@ -1,0 +1,16 @@
+"""Masking methods, one to a file. A new one is a file, a kernel, a line here and a test."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+METHODS = {
+    "noise": "dpmask.masking.noise:NoiseAddition",
+}
+
+
+def method_class(name: str) -> Any:
+    """The parameter class behind a job's ``method:``."""
+    module, cls = METHODS[name].split(":")
+    return getattr(import_module(module), cls)

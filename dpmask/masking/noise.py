@@ -1,0 +1,104 @@
+"""Additive noise: every value gets a normal draw, N(0, (scale * sd)^2), of its own.
+
+Protects against: reading off a person's exact value. Does not protect against: linkage. A masked record stays near its
+original, the nearer the smaller ``scale``; outliers stay outliers; and noise that is drawn for each column by itself is
+partly removed again by who knows how the columns depend on each other. Measure the linkage before a release.
+
+Means are kept in expectation; each variance grows by the factor 1 + scale^2 and correlations shrink by the same factor.
+Integer and decimal columns keep their type: the noisy value is rounded to it, so noise well below one unit of such
+a column changes few values. Missing values stay missing.
+
+Paper: Torra, Endo and Miyamoto 2009, where scale is p and sd is s. Passes over the data: one for the standard
+deviations, one to mask. Memory per task: one block and three columns of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpmask.engine.draws import Subkey, make_key, record_normals
+from dpmask.kernels.moments import column_moments, merge_moments
+from dpmask.kernels.noise import add_noise
+from dpmask.lake import table as tables
+from dpmask.lake.checks import require_spread, require_spread_by_footers
+from dpmask.lake.columns import Rows, floats, require_numeric, with_floats
+from dpmask.parameters import require_columns, require_number
+
+_WHO = "NoiseAddition"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseAddition:
+    """Noise of ``scale`` times each column's standard deviation (the paper's p times s), drawn record by record."""
+
+    columns: tuple[str, ...]
+    scale: float
+
+    passes = 1
+
+    def __post_init__(self) -> None:
+        require_columns(self, "columns")
+        require_number(self, "scale", above=0)
+
+    def check(self, table: tables.Table) -> None:
+        """Refuse a table whose schema or footers do not fit, before anything is read."""
+        require_numeric(table.masked_schema, self.columns, _WHO)
+        require_spread_by_footers(table, self.columns, _WHO)
+
+    def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> FittedNoise:
+        """Learn the standard deviations, in one pass."""
+        subkey = make_key(_WHO, key=key, seed=seed).subkey("noise")
+        source = tables.as_table(table, _WHO)
+        self.check(source)
+        moments = source.reduce(self.columns, column_moments, merge_moments, "noise: standard deviations")
+        require_spread(moments, self.columns, _WHO)
+        deviations = dict(zip(self.columns, (self.scale * moments.sd).tolist(), strict=True))
+        return FittedNoise(self, deviations, subkey)
+
+
+@dataclass(frozen=True)
+class FittedNoise:
+    """Noise ready to be added: the standard deviation of each column's noise, and the key of the draws."""
+
+    method: NoiseAddition
+    deviations: Mapping[str, float]
+    key: Subkey
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that get noise."""
+        return self.method.columns
+
+    changes = inputs
+
+    def mask(self, table: Any) -> Any:
+        """The table with noise: pandas as pandas, a Dask frame or a lake as a lazy Dask frame."""
+        return tables.mask(self, table, _WHO)
+
+    def mask_rows(self, rows: Rows, first: int) -> Rows:
+        """One block with noise."""
+        for column, deviation in self.deviations.items():
+            normals = record_normals(self.key.subkey(column), first, rows.num_rows)
+            rows = with_floats(rows, column, add_noise(floats(rows, column), normals, deviation))
+        return rows
+
+    def masked_schema(self, schema: Any) -> Any:
+        """Noise changes no type."""
+        return schema
+
+    def statement(self) -> str:
+        """What a reader of the release may know."""
+        return (
+            f"Normal noise with a standard deviation of {self.method.scale:g} times that of the column was added to "
+            f"each value of {', '.join(self.method.columns)}. Means are unbiased; variances are larger by the factor "
+            f"{1 + self.method.scale**2:.6g}, and correlations with other columns weaker accordingly."
+        )
+
+    def weaknesses(self) -> list[str]:
+        """What the data holder must know."""
+        return [
+            "Noise keeps each record near its original: who knows some values may still link it. Measure the linkage.",
+            "Noise drawn for each column by itself can partly be filtered out where columns depend on each other.",
+        ]

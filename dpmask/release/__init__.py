@@ -1,0 +1,1 @@
+"""Deciding, publishing and checking: the policy, staged files, the manifest, verification."""

@@ -1,0 +1,97 @@
+"""From the private folder to the public one: files first, the manifest last, leftovers at the very end.
+
+A folder without a manifest is not a release. The files lie in a folder named after their content, so a new release
+never writes over the files of an old one, and whoever dies on the way leaves the old state or the new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from dpmask.engine.passes import Block, Span, map_blocks
+from dpmask.errors import StorageError, TargetError
+from dpmask.lake.source import MANIFEST
+from dpmask.lake.storage import Place
+from dpmask.release.manifest import data_path, parse
+from dpmask.release.staging import StagedFile
+
+_OURS = re.compile(
+    r"(data/[0-9a-f]{16}/part-\d{5,}\.parquet|report/[0-9a-f]{16}/statement\.md|manifest\.json)(\.[0-9a-f]{32}\.part)?"
+)
+
+
+class Standing(NamedTuple):
+    """A manifest found at the target, and the version of its file."""
+
+    manifest: dict[str, Any]
+    version: str
+
+
+def standing_release(target: Place) -> Standing | None:
+    """The release at the target, if there is one; a folder with other people's files is refused."""
+    names = target.files()
+    foreign = [name for name in names if not _OURS.fullmatch(name)]
+    if foreign:
+        raise TargetError(
+            f"{target.url}: holds files that are not of a release, such as {foreign[0]}. Choose an empty folder."
+        )
+    if MANIFEST not in names:
+        return None
+    place = target / MANIFEST
+    return Standing(parse(place.read(), place.url), place.version())
+
+
+def release_id(run: str, files: Sequence[StagedFile]) -> str:
+    """The name of a release's folder: the same for the same bytes of the same run, and for nothing else."""
+    return hashlib.sha256("\n".join([run, *(file.sha256 for file in files)]).encode()).hexdigest()[:16]
+
+
+def statement_path(identity: str) -> str:
+    """Where the readable statement lies in the release."""
+    return f"report/{identity}/statement.md"
+
+
+def publish(
+    target: Place,
+    staging: Place,
+    names: Sequence[str],
+    statement: bytes,
+    manifest: bytes,
+    identity: str,
+    old: Standing | None,
+) -> None:
+    """Copy the files and the statement, check that all arrived, put the manifest, clear what it does not name."""
+    blocks = [Block(0, 0, name) for name in names]
+    map_blocks(partial(_copy, staging, target, identity), blocks, "publish")
+    (target / statement_path(identity)).write(statement)
+    wanted = {data_path(identity, name) for name in names} | {statement_path(identity)}
+    missing = wanted - set(target.files())
+    if missing:
+        raise StorageError(
+            f"{target.url}: {len(missing)} files did not arrive, such as {min(missing)}. Run the job again."
+        )
+    place = target / MANIFEST
+    if old is None:
+        place.create(manifest)
+    else:
+        place.replace(manifest, old.version)
+    _keep_only(target, wanted)
+
+
+def clear_leftovers(target: Place, manifest: dict[str, Any]) -> None:
+    """Delete files of ours that the standing manifest does not name: traces of a run that died."""
+    _keep_only(target, {entry["path"] for entry in (*manifest["files"], *manifest["documents"])})
+
+
+def _keep_only(target: Place, wanted: set[str]) -> None:
+    target.remove(
+        [name for name in target.files() if name not in wanted and name != MANIFEST and _OURS.fullmatch(name)]
+    )
+
+
+def _copy(staging: Place, target: Place, identity: str, name: str, span: Span) -> None:
+    (staging / name).copy(target / data_path(identity, name))

@@ -1,0 +1,103 @@
+"""Masked blocks, written to the private folder first. What is measured and judged is read back from there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmask.engine.draws import Subkey, shuffled
+from dpmask.engine.passes import Block, Span
+from dpmask.lake.columns import Rows
+from dpmask.lake.recipe import open_parquet
+from dpmask.lake.storage import Place
+from dpmask.lake.table import Table
+from dpmask.lake.write import bare_schema, encode, keep_categories, pairing_rows, reordered, used_categories
+
+
+class StagedFile(NamedTuple):
+    """One block of the release."""
+
+    name: str
+    rows: int
+    bytes: int
+    sha256: str
+    nulls: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Where one run keeps its blocks and, when rows are shuffled, which record each row was."""
+
+    staging: Place
+    pairing: Place
+    order: Subkey | None
+
+
+def stage(table: Table, columns: Sequence[str], folder: Folder) -> list[StagedFile]:
+    """Mask every block and write it. One pass, and a small one before it over dictionary columns, if there are any."""
+    categories = _categories(table, columns)
+    return table.map(columns, partial(_write, folder, categories), "mask")
+
+
+def _categories(table: Table, columns: Sequence[str]) -> dict[str, frozenset[int]]:
+    """The codes in use over the whole table: others must not be released."""
+    coded = [name for name in columns if table.is_dictionary(name)]
+    total: dict[str, frozenset[int]] = {}
+    if coded:
+        for codes in table.map(coded, _used, "categories"):
+            total = {name: total.get(name, frozenset()) | codes[name] for name in coded}
+    return total
+
+
+def _used(rows: Rows, span: Span) -> dict[str, frozenset[int]]:
+    return used_categories(rows)
+
+
+def _name(number: int) -> str:
+    return f"part-{number:05d}.parquet"
+
+
+def _write(folder: Folder, categories: Mapping[str, frozenset[int]], rows: Rows, span: Span) -> StagedFile:
+    name = _name(span.number)
+    rows = keep_categories(rows, categories)
+    if folder.order is not None:
+        order = shuffled(folder.order, span.first, rows.num_rows)
+        (folder.pairing / name).write(encode(pairing_rows(order + span.first)))
+        rows = reordered(rows, order)
+    nulls = {column: rows.column(column).null_count for column in rows.schema.names}
+    count = rows.num_rows
+    data = encode(rows)
+    del rows
+    (folder.staging / name).write(data)
+    return StagedFile(name, count, len(data), hashlib.sha256(data).hexdigest(), nulls)
+
+
+def staged_table(table: Table, columns: Sequence[str], folder: Folder) -> Table:
+    """The staged files as a table with the same blocks as the source, every record back at its position."""
+    blocks = []
+    for number, (first, rows, _) in enumerate(table.blocks):
+        url = (folder.staging / _name(number)).full_url
+        blocks.append(Block(first, rows, _StagedBlock(url, first, rows, folder.order)))
+    return Table(bare_schema(table.masked_schema, columns), tuple(blocks), table.nullable)
+
+
+@dataclass(frozen=True)
+class _StagedBlock:
+    url: str
+    first: int
+    rows: int
+    order: Subkey | None
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        with open_parquet(self.url) as file:
+            rows = file.read(columns=list(columns), use_threads=False).select(list(columns))
+        if self.order is None:
+            return rows
+        back = np.empty(self.rows, np.int64)
+        back[shuffled(self.order, self.first, self.rows)] = np.arange(self.rows)
+        return reordered(rows, back)

@@ -1,0 +1,104 @@
+"""Re-reading a release and recomputing what its manifest claims, as far as that needs no original."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from dpmask.engine.passes import Block, Span, map_blocks
+from dpmask.errors import InputError, VerificationError
+from dpmask.lake.source import MANIFEST
+from dpmask.lake.storage import Place
+from dpmask.lake.write import decode
+from dpmask.release.manifest import check_signature, parse
+
+_SHOWN = 10
+
+
+class Verified(NamedTuple):
+    """What was checked of a release that is what it claims to be."""
+
+    url: str
+    name: str
+    run: str
+    rows: int
+    files: int
+    origin: str
+
+
+def verify(release: str, signer: Ed25519PublicKey | None = None) -> Verified:
+    """Check a release; everything that is wrong is named in one error."""
+    target = Place(release)
+    place = target / MANIFEST
+    if not place.exists():
+        raise InputError(f"{release}: there is no {MANIFEST}, so it is not a release.")
+    manifest = parse(place.read(), place.url)
+    if signer is not None:
+        check_signature(manifest, signer, place.url)
+    wrong = _listing(target, manifest)
+    present = [entry for entry in _entries(manifest) if entry["path"] not in wrong]
+    schema = {column["name"]: column["type"] for column in manifest["schema"]}
+    blocks = [Block(0, 0, entry) for entry in present]
+    for found in map_blocks(partial(_check_file, target, schema), blocks, "verify"):
+        wrong.update(found)
+    if sum(file["rows"] for file in manifest["files"]) != manifest["rows"]:
+        wrong[MANIFEST] = "the files' rows do not add up to the rows it claims"
+    if wrong:
+        raise VerificationError(_told(release, wrong))
+    return Verified(
+        release, manifest["name"], manifest["run"], manifest["rows"], len(manifest["files"]), _origin(manifest, signer)
+    )
+
+
+def _entries(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*manifest["files"], *manifest["documents"]]
+
+
+def _listing(target: Place, manifest: dict[str, Any]) -> dict[str, str]:
+    """Files that are missing, and files that should not be there."""
+    found, claimed = set(target.files()), {entry["path"] for entry in _entries(manifest)}
+    wrong = dict.fromkeys(sorted(claimed - found), "is missing")
+    wrong.update(dict.fromkeys(sorted(found - claimed - {MANIFEST}), "is not in the manifest"))
+    return wrong
+
+
+def _check_file(target: Place, schema: dict[str, str], entry: dict[str, Any], span: Span) -> dict[str, str]:
+    """What is wrong with one file, if anything."""
+    data = (target / entry["path"]).read()
+    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        return {entry["path"]: "was changed: its bytes do not match the manifest's hash"}
+    if "rows" not in entry:
+        return {}
+    rows = decode(data)
+    checks: dict[str, Callable[[], bool]] = {
+        "has another number of rows than the manifest claims": lambda: rows.num_rows == entry["rows"],
+        "has another schema than the manifest claims": lambda: {f.name: str(f.type) for f in rows.schema} == schema,
+        "carries metadata": lambda: not rows.schema.metadata,
+        "has another number of nulls than the manifest claims": lambda: all(
+            rows.column(name).null_count == count for name, count in entry["nulls"].items()
+        ),
+    }
+    for text, holds in checks.items():
+        if not holds():
+            return {entry["path"]: text}
+    return {}
+
+
+def _told(release: str, wrong: dict[str, str]) -> str:
+    lines = [f"{release}: is not what its manifest claims."]
+    lines += [f"  {path} {text}" for path, text in list(wrong.items())[:_SHOWN]]
+    if len(wrong) > _SHOWN:
+        lines.append(f"  and {len(wrong) - _SHOWN} more files")
+    return "\n".join(lines)
+
+
+def _origin(manifest: dict[str, Any], signer: Ed25519PublicKey | None) -> str:
+    if signer is not None:
+        return "signed by the given signer"
+    if manifest.get("signature"):
+        return "integrity only: it is signed; give --signer FILE to prove by whom"
+    return "integrity only: it is not signed"

@@ -1,0 +1,1 @@
+"""What people read: the public manifest and statement, the internal report."""
