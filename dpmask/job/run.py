@@ -29,25 +29,36 @@ def run_job(
 ) -> dict[str, Any]:
     """Run a job. The result says what came of it, with ``exit_code``; it is also written to the private folder."""
     outcome: dict[str, Any] = {"status": "failed", "exit_code": 0}
-    log: list[str] = []
-    private: str | None = None
+    log = _Log()
 
     def noted(stage: str) -> None:
-        log.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {stage}")
         tell(stage)
+        log.note(stage)
 
     try:
         job = read_job(url)
-        private = job.file.private
+        log.place = Place(job.file.private)
         signer = read_private_key(sign) if sign else None
         with connected(scheduler, cluster), listening(listener):
             run(Run(job, overwrite, signer, noted, outcome))
     except Exception as error:
         _fail(outcome, told_safely(error))
-    if private is not None:
-        noted(outcome["status"] if outcome["exit_code"] == 0 else outcome["error"])
-        _leave(private, outcome, log)
+    if log.place is not None:
+        _leave(log, outcome)
     return outcome
+
+
+class _Log:
+    """Lines with their time, kept in the private folder. What must not be lost is written at once."""
+
+    def __init__(self) -> None:
+        self.place: Place | None = None
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}")
+        if self.place is not None:
+            (self.place / "log.txt").write(("\n".join(self.lines) + "\n").encode())
 
 
 def _fail(outcome: dict[str, Any], error: DpmaskError) -> None:
@@ -55,12 +66,12 @@ def _fail(outcome: dict[str, Any], error: DpmaskError) -> None:
     outcome.update(status=status, exit_code=error.exit_code, kind=type(error).__name__, error=str(error))
 
 
-def _leave(private: str, outcome: dict[str, Any], log: list[str]) -> None:
-    """Write the result and the log; a private folder that cannot be written to must not hide the first error."""
+def _leave(log: _Log, outcome: dict[str, Any]) -> None:
+    """Write the result; a private folder that cannot be written to must not hide the first error."""
     try:
-        place = Place(private)
-        (place / "result.json").write(json.dumps(outcome, indent=1).encode())
-        (place / "log.txt").write(("\n".join(log) + "\n").encode())
+        log.note(outcome["error"] if outcome["exit_code"] else outcome["status"])
+        if log.place is not None:
+            (log.place / "result.json").write(json.dumps(outcome, indent=1).encode())
     except DpmaskError as error:
         if outcome["exit_code"] == 0:
             _fail(outcome, error)

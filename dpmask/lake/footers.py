@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import posixpath
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -21,6 +21,7 @@ _TAIL = 1 << 16
 _MAGIC = b"PAR1"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _READERS = 16
+MANIFEST = "manifest.json"
 
 
 class Facts(NamedTuple):
@@ -66,9 +67,11 @@ def is_empty_range(value: Any) -> bool:
     return value is _EMPTY
 
 
-def find_files(source: Place, listed: Sequence[str] | None = None) -> list[DataFile]:
+def find_files(source: Place) -> list[DataFile]:
     """Every data file of a folder, a glob or a single file, in the order of their names, with its footer read."""
-    names, root = (list(listed), source) if listed is not None else _names(source)
+    names, root = _names(source)
+    if MANIFEST in names:
+        names = _released(root / MANIFEST) or names
     data = [name for name in names if name.endswith((*_PARQUET, ".csv"))]
     if not data:
         raise InputError(f"{source.url}: holds no .parquet or .csv file.")
@@ -94,6 +97,15 @@ def _names(source: Place) -> tuple[list[str], Place]:
                 raise InputError(f"{source.url}: there is no such file or folder.")
             root, names = source, source.files()
     return sorted(name for name in names if not any(part[0] in "_." for part in name.split("/"))), root
+
+
+def _released(manifest: Place) -> list[str] | None:
+    """The files that a release's manifest names; None if it is the manifest of something else."""
+    try:
+        said = json.loads(manifest.read())
+        return sorted(file["path"] for file in said["files"]) if said["format"].startswith("dpmask release") else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
 def glob_root(source: Place) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -20,7 +19,6 @@ from dpmask.lake.storage import Place
 from dpmask.lake.table import Table
 
 BLOCK_ROWS = 1_000_000
-MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ def read_lake(source: str, *, columns: Sequence[str] | None = None, block_rows: 
     if isinstance(block_rows, bool) or not isinstance(block_rows, int) or block_rows < 1:
         raise JobError(f"read_lake: block_rows must be an integer >= 1; got {block_rows!r}.")
     place = Place(source)
-    files = find_files(place, _released(place))
+    files = find_files(place)
     stored = _common_schema(files)
     schema = _with_hive(stored, files)
     if columns is not None:
@@ -58,19 +56,6 @@ def read_lake(source: str, *, columns: Sequence[str] | None = None, block_rows: 
     facts = {name: _facts(files, name) for name in schema.names}
     nullable = frozenset(name for name, fact in facts.items() if fact.nulls != 0)
     return Lake(schema=schema, blocks=tuple(blocks), nullable=nullable, files=tuple(files), facts=facts)
-
-
-def _released(place: Place) -> list[str] | None:
-    """The files of a release, when the folder is one."""
-    if place.path.endswith((".parquet", ".csv")) or any(sign in place.path for sign in "*?["):
-        return None
-    manifest = place / MANIFEST
-    if not manifest.exists():
-        return None
-    try:
-        return sorted(file["path"] for file in json.loads(manifest.read())["files"])
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _common_schema(files: Sequence[DataFile]) -> Any:

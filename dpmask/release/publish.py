@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dpmask.engine.passes import Block, Span, map_blocks
 from dpmask.errors import StorageError, TargetError
-from dpmask.lake.source import MANIFEST
+from dpmask.lake.footers import MANIFEST
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import data_path, parse
 from dpmask.release.staging import StagedFile

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dpmask.engine.passes import Block, Span, map_blocks
 from dpmask.errors import InputError, VerificationError
-from dpmask.lake.source import MANIFEST
+from dpmask.lake.footers import MANIFEST
 from dpmask.lake.storage import Place
 from dpmask.lake.write import decode
 from dpmask.release.manifest import check_signature, parse
