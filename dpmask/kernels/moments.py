@@ -1,7 +1,8 @@
 """Count, mean, variance and range of each column, in one pass, summaries that merge without loss.
 
 Means and sums of squared deviations are merged as in Chan, Golub and LeVeque (1979), "Updating formulae and a pairwise
-algorithm for computing sample variances": nothing cancels, however far a column lies from zero.
+algorithm for computing sample variances". A mean is kept as an unevaluated sum of two doubles: the difference of two
+means far from zero would otherwise carry their rounding into the variance.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ class Moments(NamedTuple):
 
     values: NDArray[np.int64]
     mean: Floats
+    rest: Floats  # what the mean lost to rounding
     squares: Floats
     low: Floats
     high: Floats
@@ -33,15 +35,12 @@ class Moments(NamedTuple):
 
 def column_moments(block: Floats) -> Moments:
     """The moments of one block (columns x rows); NaN is a missing value."""
-    columns = [_one_column(values) for values in block]
-    count, mean, squares, low, high, infinite = zip(*columns, strict=True)
-    return Moments(
-        np.array(count), np.array(mean), np.array(squares), np.array(low), np.array(high), np.array(infinite)
-    )
+    return Moments(*(np.array(part) for part in zip(*map(_one_column, block), strict=True)))
 
 
-def _one_column(values: Floats) -> tuple[int, float, float, float, float, int]:
-    total = values.sum()
+def _one_column(values: Floats) -> tuple[int, float, float, float, float, float, int]:
+    with np.errstate(invalid="ignore"):
+        total = values.sum()
     infinite = 0
     if not np.isfinite(total):
         seen = values[~np.isnan(values)]
@@ -49,22 +48,34 @@ def _one_column(values: Floats) -> tuple[int, float, float, float, float, int]:
         infinite = len(seen) - len(values)
         total = values.sum()
     if not len(values):
-        return 0, 0.0, 0.0, np.inf, -np.inf, infinite
+        return 0, 0.0, 0.0, 0.0, np.inf, -np.inf, infinite
     mean = total / len(values)
     deviations = values - mean
-    return len(values), mean, deviations @ deviations, values.min(), values.max(), infinite
+    rest = deviations.sum() / len(values)
+    squares = deviations @ deviations - len(values) * rest**2
+    return len(values), mean, rest, squares, values.min(), values.max(), infinite
 
 
 def merge_moments(left: Moments, right: Moments) -> Moments:
     """The moments of both parts together."""
-    count = left.values + right.values
-    share = right.values / np.maximum(count, 1)
-    step = right.mean - left.mean
+    values = left.values + right.values
+    share = right.values / np.maximum(values, 1)
+    step = (right.mean - left.mean) + (right.rest - left.rest)
+    mean, rest = _two_sum(left.mean, left.rest + step * share)
+    alone = left.values == 0  # the step from no mean at all would round away the right one's rest
     return Moments(
-        count,
-        left.mean + step * share,
+        values,
+        np.where(alone, right.mean, mean),
+        np.where(alone, right.rest, rest),
         left.squares + right.squares + step**2 * left.values * share,
         np.minimum(left.low, right.low),
         np.maximum(left.high, right.high),
         left.infinite + right.infinite,
     )
+
+
+def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """a + b rounded, and what the rounding lost (Knuth)."""
+    total = a + b
+    virtual = total - a
+    return total, (a - (total - virtual)) + (b - virtual)

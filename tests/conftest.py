@@ -1,0 +1,233 @@
+"""What many tests share: small lakes, job files, the command line, a real cluster, a real object store."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+REFERENCE = Path(os.environ.get("DPMASK_REFERENCE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def reference():
+    if not REFERENCE.is_dir():
+        pytest.skip(f"no reference data at {REFERENCE}; set DPMASK_REFERENCE_DATA")
+    return REFERENCE
+
+
+def people(rows=1000, seed=0):
+    """A table with every type a lake may hold."""
+    rng = np.random.default_rng(seed)
+    income = rng.lognormal(9, 1, rows).round(2)
+    return pa.table(
+        {
+            "id": pa.array(np.arange(rows)),
+            "age": pa.array(rng.integers(0, 100, rows), pa.int32()),
+            "children": pa.array(rng.integers(0, 5, rows), pa.int8(), mask=rng.random(rows) < 0.1),
+            "income": income,
+            "rate": pa.array(rng.normal(size=rows), pa.float32(), mask=rng.random(rows) < 0.1),
+            "money": pa.array([None if r < 0.1 else f"{x:.2f}" for x, r in zip(income, rng.random(rows))]).cast(
+                pa.decimal128(12, 2)
+            ),
+            "name": pa.array([f"né{n % 17}" for n in range(rows)]),
+            "region": pa.array([["north", "south", "east"][n % 3] for n in range(rows)]).dictionary_encode(),
+            "member": pa.array(rng.random(rows) < 0.5, mask=rng.random(rows) < 0.1),
+            "born": pa.array(rng.integers(0, 20000, rows), pa.int32()).cast(pa.date32()),
+            "seen": pa.array(rng.integers(0, 10**15, rows)).cast(pa.timestamp("us", tz="UTC")),
+        }
+    )
+
+
+def write_lake(folder, table, files=4, row_group_size=120):
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = table.num_rows
+    for number in range(files):
+        start, end = rows * number // files, rows * (number + 1) // files
+        pq.write_table(
+            table.slice(start, end - start), folder / f"part-{number}.parquet", row_group_size=row_group_size
+        )
+    return folder
+
+
+JOB = {
+    "name": "people",
+    "source": "lake",
+    "target": "release",
+    "private": "private",
+    "seed": 7,
+    "block_rows": 200,
+    "columns": {
+        "identifier": ["id"],
+        "quasi": ["age", "children", "region", "born"],
+        "sensitive": ["income", "rate", "money", "seen"],
+        "plain": ["name", "member"],
+    },
+    "mask": [{"method": "noise", "columns": ["age", "children", "income", "rate", "money"], "scale": 0.1}],
+}
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+class Workplace:
+    """A folder with a lake and a job file, and the command line to use them."""
+
+    def __init__(self, folder, capfd):
+        self.folder, self.capfd = folder, capfd
+
+    def lake(self, table=None, name="lake", **options):
+        return write_lake(self.folder / name, people() if table is None else table, **options)
+
+    def job(self, name="job.yaml", **changes):
+        said = {key: value for key, value in (JOB | changes).items() if value is not None}
+        (self.folder / name).write_text(yaml.safe_dump(said, allow_unicode=True), encoding="utf-8")
+        return name
+
+    def dpmask(self, *arguments):
+        """The command line in this process."""
+        from dpmask.cli import main
+
+        self.capfd.readouterr()
+        try:
+            code = main([str(argument) for argument in arguments]) or 0
+        except SystemExit as end:
+            code = end.code or 0
+        return Ended(code, *self.capfd.readouterr())
+
+    def run(self, *options, **changes):
+        return self.dpmask("run", self.job(**changes), *options)
+
+    def released(self, target="release"):
+        manifest = json.loads((self.folder / target / "manifest.json").read_text(encoding="utf-8"))
+        return manifest, pa.concat_tables([pq.read_table(self.folder / target / f["path"]) for f in manifest["files"]])
+
+    def bytes(self, target="release"):
+        root = self.folder / target
+        return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    return Workplace(tmp_path, capfd)
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """A real cluster of two worker processes, reached by address."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as made:
+        yield made
+
+
+@pytest.fixture
+def client(cluster):
+    from distributed import Client
+
+    with Client(cluster.scheduler_address) as made:
+        yield made
+
+
+class Store(NamedTuple):
+    endpoint: str
+    right: tuple[str, str]
+    reader: tuple[str, str]
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory):
+    """A real S3 server on loopback, stopped by its own process id."""
+    folder = tmp_path_factory.mktemp("store")
+    right, reader = ("holder", "holdersecret"), ("reader", "readersecret")
+    rights = {right: ["Admin", "Read", "Write", "List", "Tagging"], reader: ["Read", "List"]}
+    identities = [
+        {"name": key, "credentials": [{"accessKey": key, "secretKey": secret}], "actions": actions}
+        for (key, secret), actions in rights.items()
+    ]
+    (folder / "s3.json").write_text(json.dumps({"identities": identities}))
+    master, volume, filer, s3 = _ports(4)
+    command = f"{Path(sys.executable).parent / 'weed'} server -dir={folder} -ip=127.0.0.1 -ip.bind=127.0.0.1"
+    command += f" -master.port={master} -master.port.grpc={master + 10000} -volume.port={volume} -volume.port.grpc={volume + 10000}"
+    command += (
+        f" -filer -filer.port={filer} -filer.port.grpc={filer + 10000} -s3 -s3.port={s3} -s3.port.grpc={s3 + 10000}"
+    )
+    command += (
+        f" -s3.ip.bind=127.0.0.1 -s3.port.iceberg=0 -s3.port.lance=0 -s3.config={folder / 's3.json'} -s3.iam=false"
+    )
+    command += " -master.volumeSizeLimitMB=512 -volume.max=0"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command.split(), env=environment, stdout=log, stderr=log, cwd=folder)
+    try:
+        _wait(f"http://127.0.0.1:{s3}/healthz", server)
+        yield Store(f"http://127.0.0.1:{s3}", right, reader)
+    finally:
+        server.send_signal(signal.SIGKILL)
+        server.wait(30)
+
+
+def _ports(count):
+    """Free ports whose gRPC companions, 10000 above, are free too."""
+    import socket
+
+    ports, candidate = [], 20000 + os.getpid() % 20000
+    while len(ports) < count:
+        candidate += 1
+        try:
+            for port in (candidate, candidate + 10000):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
+            ports.append(candidate)
+        except OSError:
+            continue
+    return ports
+
+
+def _wait(url, server):
+    for _ in range(120):
+        assert server.poll() is None, "the object store died"
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.25)
+    raise TimeoutError(url)
+
+
+@pytest.fixture
+def s3(store, monkeypatch):
+    """A fresh bucket, with the right credentials in the environment."""
+    import s3fs
+
+    use_credentials(monkeypatch, store, store.right)
+    s3fs.S3FileSystem.clear_instance_cache()
+    fs = s3fs.S3FileSystem(skip_instance_cache=True)
+    bucket = f"b{time.time_ns()}"
+    fs.mkdir(bucket)
+    return f"s3://{bucket}"
+
+
+def use_credentials(monkeypatch, store, pair):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", store.endpoint)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", pair[0])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", pair[1])

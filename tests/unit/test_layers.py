@@ -1,0 +1,79 @@
+"""The layers, as a test: imports go leftwards only, siblings never import each other."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import dpmask
+import pytest
+
+ROOT = Path(dpmask.__file__).parent
+LAYERS = [
+    {"errors"},
+    {"parameters", "kernels"},
+    {"engine"},
+    {"lake"},
+    {"clustering"},
+    {"masking", "risk", "utility"},
+    {"release", "report"},
+    {"job"},
+    {"cli"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+FREE = {"guide", "__init__"}
+"""The package itself (a version and lazy names) and the guide's texts may be imported from anywhere."""
+
+
+def layer(module):
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == "dpmask":
+                yield from (
+                    f"dpmask.{alias.name}" if (ROOT / alias.name).exists() else "dpmask" for alias in node.names
+                )
+            else:
+                yield node.module
+
+
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_leftwards(path):
+    own = layer(".".join(["dpmask", *path.relative_to(ROOT).with_suffix("").parts]))
+    if own in FREE:
+        return
+    for module in imports(path):
+        root = module.split(".")[0]
+        if root == "dpmask" and layer(module) not in FREE | {own}:
+            assert RANK[layer(module)] < RANK[own], f"{path.name} imports {module}"
+        if root in {"pyarrow", "fsspec"}:
+            assert own == "lake", f"{path.name} imports {module}"
+        if own == "kernels":
+            assert root in {"__future__", "collections", "typing", "math", "numpy", "scipy", "numba", "dpmask"}, module
+
+
+def test_help_imports_neither_dask_nor_pandas():
+    code = (
+        "import sys\nfrom dpmask.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "assert not {'dask', 'pandas', 'numpy', 'pyarrow', 'pydantic'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_help_answers_at_once():
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "dpmask.cli", "--help"], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.3
