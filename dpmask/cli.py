@@ -120,6 +120,8 @@ def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, s
 
 
 def _say_released(outcome: dict[str, Any]) -> None:
+    for warning in outcome.get("warnings", []):
+        click.echo(f"Warning: {warning}")
     for measure in outcome.get("measures", []):
         click.echo(f"{measure['name']}: {measure['explanation']}")
     for rule in outcome.get("policy", []):

@@ -37,9 +37,9 @@ def people(rows=1000, seed=0):
             "children": pa.array(rng.integers(0, 5, rows), pa.int8(), mask=rng.random(rows) < 0.1),
             "income": income,
             "rate": pa.array(rng.normal(size=rows), pa.float32(), mask=rng.random(rows) < 0.1),
-            "money": pa.array([None if r < 0.1 else f"{x:.2f}" for x, r in zip(income, rng.random(rows))]).cast(
-                pa.decimal128(12, 2)
-            ),
+            "money": pa.array(
+                [None if r < 0.1 else f"{x:.2f}" for x, r in zip(income, rng.random(rows), strict=True)]
+            ).cast(pa.decimal128(12, 2)),
             "name": pa.array([f"né{n % 17}" for n in range(rows)]),
             "region": pa.array([["north", "south", "east"][n % 3] for n in range(rows)]).dictionary_encode(),
             "member": pa.array(rng.random(rows) < 0.5, mask=rng.random(rows) < 0.1),

@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
+import dask
 import yaml
 
 from dpmask.errors import ClusterError, JobError
 
-_TIMEOUT = 30
 _KEYS = ("cluster", "options", "workers", "config")
 
 
@@ -31,20 +31,21 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
     with ExitStack() as stack:
         address = scheduler if cluster is None else stack.enter_context(_made(cluster))
         try:
-            client = stack.enter_context(Client(address, timeout=_TIMEOUT, set_as_default=True))
+            client = stack.enter_context(Client(address))
         except (OSError, ValueError):
             raise ClusterError(
                 f"No Dask scheduler answers at {scheduler or cluster}. Start it, or correct the address."
             ) from None
-        client.wait_for_workers(1, timeout=_TIMEOUT)
+        try:
+            client.wait_for_workers(1, timeout=dask.config.get("distributed.comm.timeouts.connect"))
+        except TimeoutError:
+            raise ClusterError(f"The scheduler at {scheduler or cluster} has no workers. Start some.") from None
         yield client
 
 
 @contextmanager
 def _made(path: str) -> Iterator[Any]:
     """The cluster that a file describes: its class, options for it, how many workers, and Dask's configuration."""
-    import dask
-
     described = _described(path)
     module, _, name = str(described["cluster"]).rpartition(".")
     try:

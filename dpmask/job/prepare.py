@@ -45,8 +45,7 @@ class Prepared(NamedTuple):
 def prepare(job: Job) -> Prepared:
     """Open the source and check the job against it."""
     key = _key(job)
-    source, target, private = (Place(url) for url in (job.file.source, job.file.target, job.file.private))
-    _keep_apart(source, target, private)
+    target, private = folders(job)
     lake = read_lake(job.file.source, block_rows=job.file.block_rows)
     _check_roles(job, lake)
     _check_steps(job, lake)
@@ -71,18 +70,18 @@ def _key(job: Job) -> Key:
     return made
 
 
-def _keep_apart(source: Place, target: Place, private: Place) -> None:
-    """The source, the public folder and the private one never lie inside each other."""
-    root = Place(glob_root(source))
+def folders(job: Job) -> tuple[Place, Place]:
+    """The public and the private folder. These and the source never lie inside each other."""
+    target, private = Place(job.file.target), Place(job.file.private)
+    root = Place(glob_root(Place(job.file.source)))
     for one, other, names in (
         (root, target, "source and target"),
         (root, private, "source and private"),
         (target, private, "target and private"),
     ):
         if one.contains(other) or other.contains(one):
-            raise TargetError(
-                f"{names} must be different folders, none inside the other; got {one.url} and {other.url}."
-            )
+            raise TargetError(f"{names} must be different folders, none in the other; got {one.url} and {other.url}.")
+    return target, private
 
 
 def _check_roles(job: Job, lake: Lake) -> None:

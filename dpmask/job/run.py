@@ -12,6 +12,7 @@ from dpmask.engine.guard import told_safely
 from dpmask.engine.progress import Listener, listening
 from dpmask.errors import DpmaskError, PolicyRefusal
 from dpmask.job.model import read_job
+from dpmask.job.prepare import folders
 from dpmask.job.stages import Run, run
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import read_private_key
@@ -37,7 +38,7 @@ def run_job(
 
     try:
         job = read_job(url)
-        log.place = Place(job.file.private)
+        _, log.place = folders(job)
         signer = read_private_key(sign) if sign else None
         with connected(scheduler, cluster), listening(listener):
             run(Run(job, overwrite, signer, noted, outcome))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -61,6 +62,7 @@ def run(under_way: Run) -> None:
     folder, own = _folder(prepared)
     with under_way.stage("mask"):
         table, fitted = _fit(prepared)
+        under_way.outcome["warnings"] = [warning for step in fitted for warning in step.warnings()]
         files = stage(table, prepared.columns, folder)
     with under_way.stage("measure"):
         masked = staged_table(table, prepared.columns, folder)
@@ -86,7 +88,9 @@ def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
     table: Table = prepared.lake
     fitted = []
     for number, method in enumerate(prepared.job.methods):
-        step = method.fit(table, key=prepared.key.subkey(f"mask[{number}]"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # told with the outcome
+            step = method.fit(table, key=prepared.key.subkey(f"mask[{number}]"))
         fitted.append(step)
         table = table.masked_by(step)
     return table, fitted

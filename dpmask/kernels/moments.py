@@ -75,7 +75,7 @@ def merge_moments(left: Moments, right: Moments) -> Moments:
 
 
 def _two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """a + b rounded, and what the rounding lost (Knuth)."""
+    """The rounded sum, and what the rounding lost (Knuth)."""
     total = a + b
     virtual = total - a
     return total, (a - (total - virtual)) + (b - virtual)

@@ -23,6 +23,13 @@ def is_numeric(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
+def rounding_unit(kind: Any) -> float:
+    """The step between neighbouring values of a type: 1 for integers, 0 where there is none to speak of."""
+    if pa.types.is_decimal(kind):
+        return float(10.0**-kind.scale)
+    return 1.0 if pa.types.is_integer(kind) else 0.0
+
+
 def require_known(schema: Any, columns: Iterable[str], who: str) -> None:
     """Refuse a column that the table does not have."""
     for column in columns:

@@ -172,12 +172,12 @@ def _of_dask(frame: Any) -> Table:
 
 def partition_rows(frame: Any) -> list[int]:
     """How many rows each partition of a Dask frame has."""
-    parts = [Block(0, 0, part) for part in frame[[]].to_delayed()]
+    parts = [Block(0, 0, part) for part in frame.index.to_delayed()]
     return map_blocks(_count, parts, "count")
 
 
-def _count(frame: pd.DataFrame, span: Span) -> int:
-    return len(frame)
+def _count(index: pd.Index, span: Span) -> int:
+    return len(index)
 
 
 def _frame_schema(frame: pd.DataFrame) -> Any:

@@ -14,6 +14,8 @@ deviations, one to mask. Memory per task: one block and three columns of it.
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,10 +25,11 @@ from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.noise import add_noise
 from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
-from dpmask.lake.columns import Rows, floats, require_numeric, with_floats
+from dpmask.lake.columns import Rows, floats, require_numeric, rounding_unit, with_floats
 from dpmask.parameters import require_columns, require_number
 
 _WHO = "NoiseAddition"
+_MOSTLY = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,15 +58,20 @@ class NoiseAddition:
         moments = source.reduce(self.columns, column_moments, merge_moments, "noise: standard deviations")
         require_spread(moments, self.columns, _WHO)
         deviations = dict(zip(self.columns, (self.scale * moments.sd).tolist(), strict=True))
-        return FittedNoise(self, deviations, subkey)
+        units = {column: rounding_unit(source.masked_schema.field(column).type) for column in self.columns}
+        fitted = FittedNoise(self, deviations, units, subkey)
+        for warning in fitted.warnings():
+            warnings.warn(warning, stacklevel=2)
+        return fitted
 
 
 @dataclass(frozen=True)
 class FittedNoise:
-    """Noise ready to be added: the standard deviation of each column's noise, and the key of the draws."""
+    """Noise ready to be added: its standard deviation and the rounding unit of each column, the key of the draws."""
 
     method: NoiseAddition
     deviations: Mapping[str, float]
+    units: Mapping[str, float]
     key: Subkey
 
     @property
@@ -96,9 +104,20 @@ class FittedNoise:
             f"{1 + self.method.scale**2:.6g}, and correlations with other columns weaker accordingly."
         )
 
+    def warnings(self) -> list[str]:
+        """Columns whose noise is mostly rounded away: P(|N(0, d^2)| < unit / 2) of their values stay as they are."""
+        kept = {c: math.erf(self.units[c] / (2 * math.sqrt(2) * d)) for c, d in self.deviations.items()}
+        return [
+            f"{_WHO}: about {share:.1%} of the values of '{column}' stay as they are: noise is smaller than the step "
+            "of its type. Raise scale, or mask it by another method."
+            for column, share in kept.items()
+            if share > _MOSTLY
+        ]
+
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         return [
             "Noise keeps each record near its original: who knows some values may still link it. Measure the linkage.",
             "Noise drawn for each column by itself can partly be filtered out where columns depend on each other.",
+            *self.warnings(),
         ]

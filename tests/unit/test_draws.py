@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+
 from dpmask.engine.draws import keystream, make_key, record_normals, record_uniforms, record_words, shuffled
 from dpmask.errors import JobError
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from dpmask.kernels.deviation import deviations, merge_deviations
 from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.noise import add_noise

@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import dpmask
 import pytest
+
+import dpmask
 
 ROOT = Path(dpmask.__file__).parent
 LAYERS = [

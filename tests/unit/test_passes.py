@@ -4,6 +4,7 @@ import dask
 import dask.dataframe as dd
 import pandas as pd
 import pytest
+
 from dpmask.engine import passes
 from dpmask.engine.passes import Block, map_blocks, merge_tree, reduce_blocks
 from dpmask.engine.progress import listening

@@ -1,6 +1,7 @@
 """The block plan: from row groups and block_rows alone."""
 
 import pytest
+
 from dpmask.lake.plan import Piece, plan_blocks
 
 

@@ -1,0 +1,140 @@
+"""Processes killed for real: workers in the middle of a run, the driver in the middle of publishing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import dask
+import pytest
+from conftest import people
+
+
+def cli(place, *arguments, code="", **options):
+    script = f"import sys, os, signal\n{code}\nfrom dpmask.cli import main\nmain(sys.argv[1:])"
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments],
+        cwd=place.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_a_worker_killed_in_the_middle_of_a_run(place):
+    from distributed import LocalCluster
+
+    place.lake(people(60_000), files=8, row_group_size=500)
+    assert place.run(block_rows=500).code == 0
+    job = place.job(block_rows=500, target="again", private="p2")
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        pids = [worker.pid for worker in cluster.workers.values()]
+        run = cli(place, "run", job, "--scheduler", cluster.scheduler_address)
+        deadline = time.monotonic() + 60
+        while not list((place.folder / "p2").glob("*/staging/part-000[3-9]*.parquet")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(pids[0], signal.SIGKILL)
+        staged = len(list((place.folder / "p2").glob("*/staging/part-*.parquet")))
+        _, err = run.communicate(timeout=120)
+    assert run.returncode == 0, err
+    assert 0 < staged < 120, "the worker died in the middle of masking"
+    assert place.bytes("again") == place.bytes()
+
+
+KILLS = {
+    # where the driver dies: code that makes it die there
+    "at the first copy": ("copy", 0, False),
+    "between two copies": ("copy", 3, False),
+    "before the manifest": ("create", 0, False),
+    "while the manifest is put": ("create", 0, True),
+    "before old files are deleted": ("remove", 0, False),
+}
+
+
+def dying(method, calls, after):
+    return f"""
+from dpmask.lake.storage import Place
+original, seen = Place.{method}, []
+def method(self, *arguments):
+    if {"private" if method == "remove" else "nothing"!r} in self.path: return original(self, *arguments)
+    if {after}: original(self, *arguments)
+    seen.append(1)
+    if len(seen) > {calls}: os.kill(os.getpid(), signal.SIGKILL)
+    return original(self, *arguments)
+Place.{method} = method
+"""
+
+
+@pytest.mark.parametrize("case", KILLS)
+def test_the_driver_killed_while_publishing_and_started_again(place, case):
+    method, calls, after = KILLS[case]
+    place.lake()
+    source = place.bytes("lake")
+    assert place.run(target="undisturbed", private="p2").code == 0
+    job = place.job()
+    died = cli(place, "run", job, code=dying(method, calls, after))
+    _, err = died.communicate(timeout=120)
+    assert died.returncode == -signal.SIGKILL, err
+    if (place.folder / "release" / "manifest.json").exists():
+        # a manifest stands only over complete files
+        ended = place.dpmask("verify", "release")
+        assert ended.code == 0 or "is not in the manifest" in ended.err
+    else:
+        assert place.dpmask("verify", "release").code == 4
+    assert place.bytes("lake") == source
+    ended = place.run()
+    assert ended.code == 0, ended.err
+    assert place.bytes() == place.bytes("undisturbed")
+    assert place.dpmask("verify", "release").code == 0
+
+
+@pytest.mark.parametrize(("method", "calls"), [("copy", 2), ("replace", 0), ("remove", 0)])
+def test_the_driver_killed_while_replacing_leaves_the_old_release_or_the_new(place, method, calls):
+    place.lake()
+    assert place.run().code == 0
+    old = place.bytes()
+    assert place.run(seed=8, target="undisturbed", private="p2").code == 0
+    job = place.job(seed=8)
+    died = cli(place, "run", job, "--overwrite", code=dying(method, calls, after=False))
+    died.communicate(timeout=120)
+    assert died.returncode == -signal.SIGKILL
+    now = place.bytes()
+    new = place.bytes("undisturbed")
+    whole = old if now["manifest.json"] == old["manifest.json"] else new
+    assert now["manifest.json"] == whole["manifest.json"]
+    assert whole.items() <= now.items(), "every file the manifest names is there"
+    ended = place.run("--overwrite", seed=8)
+    assert ended.code == 0, ended.err
+    assert place.bytes() == new
+
+
+def test_no_space_left(place):
+    """A disk of one megabyte: the run ends with exit code 5 and nothing published."""
+    small = place.folder / "small"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a small disk")
+    try:
+        place.lake(people(3000))
+        for folders in ({"private": "small/private"}, {"target": "small/release"}):
+            ended = place.run(**folders)
+            assert ended.code == 5, ended.err
+            assert "no space is left" in ended.err
+            assert not (place.folder / folders.get("target", "release") / "manifest.json").exists()
+            subprocess.run(["rm", "-rf", *small.glob("*")], check=True)
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_no_scheduler(place):
+    place.lake()
+    with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+        ended = place.run("--scheduler", "tcp://127.0.0.1:9")
+    assert ended.code == 5
+    assert "No Dask scheduler answers at tcp://127.0.0.1:9" in ended.err
+    assert place.run("--cluster", "nowhere.yaml").code == 2

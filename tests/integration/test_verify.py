@@ -1,0 +1,153 @@
+"""Verification: every change to a release is found and named."""
+
+import json
+import subprocess
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpmask.release.manifest import content_hash
+
+
+@pytest.fixture
+def release(place):
+    place.lake()
+    assert place.run().code == 0
+    assert place.dpmask("verify", "release").code == 0
+    return place
+
+
+def part(place):
+    return sorted((place.folder / "release" / "data").rglob("*.parquet"))[2]
+
+
+def change_a_byte(place):
+    path = part(place)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def rewrite_manifest(**changes):
+    def make(place):
+        path = place.folder / "release" / "manifest.json"
+        manifest = json.loads(path.read_text()) | changes
+        manifest["sha256"] = content_hash(manifest)
+        path.write_text(json.dumps(manifest))
+
+    return make
+
+
+def edit_manifest(place):
+    path = place.folder / "release" / "manifest.json"
+    path.write_text(path.read_text().replace('"rows": 1000', '"rows": 1001', 1))
+
+
+def edit_statement(place):
+    path = next((place.folder / "release" / "report").rglob("*.md"))
+    path.write_text(path.read_text() + "All is well.")
+
+
+def swap_file(place):
+    """Another file with the hash in the manifest to match: only its content tells."""
+    path = part(place)
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+    import hashlib
+
+    data = path.read_bytes()
+    manifest = json.loads((place.folder / "release" / "manifest.json").read_text())
+    files = [
+        f | {"sha256": hashlib.sha256(data).hexdigest()} if f["path"].endswith(path.name) else f
+        for f in manifest["files"]
+    ]
+    rewrite_manifest(files=files)(place)
+
+
+CASES = {
+    "a changed byte": (change_a_byte, "part-00002.parquet was changed"),
+    "a missing file": (lambda p: part(p).unlink(), "part-00002.parquet is missing"),
+    "an extra file": (lambda p: (p.folder / "release" / "more.txt").write_text("x"), "more.txt is not in the manifest"),
+    "an edited manifest": (edit_manifest, "manifest.json: was edited"),
+    "an edited statement": (edit_statement, "statement.md was changed"),
+    "no manifest": (
+        lambda p: (p.folder / "release/manifest.json").unlink(),
+        "no manifest.json, so it is not a release",
+    ),
+    "no JSON": (lambda p: (p.folder / "release/manifest.json").write_text("{"), "is no manifest of a dpmask release"),
+    "another format": (rewrite_manifest(format="dpmask release 99"), "its format is not 'dpmask release 1'"),
+    "another total": (rewrite_manifest(rows=999), "do not add up"),
+    "other rows": (swap_file, "has another number of rows than the manifest claims"),
+    "another schema": (
+        rewrite_manifest(schema=[{"name": "x", "type": "int8"}]),
+        "has another schema than the manifest claims",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_was_done_to_it_is_found(release, case):
+    make, text = CASES[case]
+    make(release)
+    ended = release.dpmask("verify", "release")
+    assert ended.code == 4
+    assert text in ended.err
+
+
+def test_several_faults_are_all_named(release):
+    change_a_byte(release)
+    (release.folder / "release" / "more.txt").write_text("x")
+    ended = release.dpmask("verify", "release")
+    assert "was changed" in ended.err
+    assert "more.txt" in ended.err
+
+
+def test_a_damaged_release_is_not_already_released(release):
+    change_a_byte(release)
+    ended = release.run()
+    assert ended.code == 2
+    assert "was changed" in ended.err
+    assert release.run("--overwrite").code == 0
+    assert release.dpmask("verify", "release").code == 0
+
+
+def make_keys(folder, name):
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", folder / f"{name}.pem"], check=True)
+    subprocess.run(
+        ["openssl", "pkey", "-in", folder / f"{name}.pem", "-pubout", "-out", folder / f"{name}.pub"], check=True
+    )
+
+
+def test_signatures(release):
+    make_keys(release.folder, "office")
+    make_keys(release.folder, "other")
+    unsigned = release.dpmask("verify", "release", "--signer", "office.pub")
+    assert (unsigned.code, "is not signed" in unsigned.err) == (4, True)
+    assert "integrity only" in release.dpmask("verify", "release").out
+    assert release.run("--sign", "office.pem").code == 2, "an unsigned release is in the way"
+    assert release.run("--sign", "office.pem", "--overwrite").code == 0
+    assert "signed by the given signer" in release.dpmask("verify", "release", "--signer", "office.pub").out
+    assert "integrity only: it is signed" in release.dpmask("verify", "release").out
+    foreign = release.dpmask("verify", "release", "--signer", "other.pub")
+    assert (foreign.code, "was not signed by this signer" in foreign.err) == (4, True)
+    assert "Already released" in release.run("--sign", "office.pem").out
+    rewrite_manifest(name="forged")(release)
+    assert release.dpmask("verify", "release", "--signer", "office.pub").code == 4
+
+
+def test_wrong_key_files(release):
+    (release.folder / "x.pem").write_text("not a key")
+    for command in (["run", "job.yaml", "--sign", "x.pem"], ["verify", "release", "--signer", "x.pem"]):
+        ended = release.dpmask(*command)
+        assert ended.code == 2
+        assert "x.pem" in ended.err
+        assert "openssl" in ended.err
+
+
+def test_a_release_reads_as_a_lake(release):
+    import dpmask
+
+    lake = dpmask.read_lake("release")
+    assert lake.rows == 1000
+    assert pa.types.is_dictionary(lake.schema.field("region").type)
