@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,8 @@ from dpmask.errors import JobError
 _AES_BLOCK = 16
 _WORDS_PER_AES_BLOCK = 2
 _SHORTEST_KEY = 32
-_BELOW_ONE = 1.0 - 2.0**-53  # the largest word plus one half rounds up to 1, whose normal is infinite
+_BELOW_ONE = 1.0 - 2.0**-53
+_TILE = 1 << 14
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,17 +94,33 @@ def record_words(key: Subkey, first: int, count: int) -> NDArray[np.uint64]:
 
 def record_uniforms(key: Subkey, first: int, count: int) -> NDArray[np.float64]:
     """One draw in (0, 1) for each record position first..first+count-1."""
-    draws = (record_words(key, first, count) >> np.uint64(11)).astype(np.float64)
-    draws += 0.5
-    draws *= 2.0**-53
-    return np.minimum(draws, _BELOW_ONE, out=draws)
+    return _in_tiles(key, first, count, _uniform)
 
 
 def record_normals(key: Subkey, first: int, count: int) -> NDArray[np.float64]:
     """One standard normal draw for each record position first..first+count-1."""
-    draws = record_uniforms(key, first, count)
-    normals: NDArray[np.float64] = ndtri(draws, out=draws)
-    return normals
+    return _in_tiles(key, first, count, _normal)
+
+
+def _in_tiles(key: Subkey, first: int, count: int, fill: Callable[..., None]) -> NDArray[np.float64]:
+    """Draws made from words a tile at a time: words and temporaries stay in the cache."""
+    draws = np.empty(count)
+    for start in range(0, count, _TILE):
+        tile = draws[start : start + _TILE]
+        fill(record_words(key, first + start, len(tile)), tile)
+    return draws
+
+
+def _uniform(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
+    """((u >> 11) + 0.5) 2^-53, held below 1: the largest words plus one half would round up to it."""
+    np.multiply(words >> np.uint64(11), 2.0**-53, out=out)
+    out += 2.0**-54
+    np.minimum(out, _BELOW_ONE, out=out)
+
+
+def _normal(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
+    _uniform(words, out)
+    ndtri(out, out=out)
 
 
 def shuffled(key: Subkey, first: int, count: int) -> NDArray[np.int64]:

@@ -7,6 +7,7 @@ never in which order two summaries meet.
 
 from __future__ import annotations
 
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import dask
+from dask.base import named_schedulers
 from dask.callbacks import Callback
 from dask.delayed import Delayed, delayed
 
@@ -148,12 +150,22 @@ def _finished(tasks: list[Delayed], label: str, total: int) -> Iterator[tuple[in
 
         try:
             with Callback(posttask=count):
-                results = dask.compute(*tasks, optimize_graph=False)
+                results = _embedded(tasks)
         except Exception as error:
             raise _upstream(error) from None
         yield from enumerate(results)
         return
     yield from _from_cluster(client, tasks, lambda count: tell(label, before + count, total))
+
+
+def _embedded(tasks: list[Delayed]) -> Any:
+    """The results of the tasks, by Dask's threads in this process or the local scheduler that Dask is set to.
+
+    The scheduler is called itself: dask.compute would import distributed, which costs more than many a pass.
+    """
+    graph = {key: part for task in tasks for key, part in task.__dask_graph__().items()}
+    get = named_schedulers[dask.config.get("scheduler", "threads")]
+    return get(graph, [task.key for task in tasks])
 
 
 def _from_cluster(client: Any, tasks: list[Delayed], tell: Callable[[int], None]) -> Iterator[tuple[int, Any]]:
@@ -193,7 +205,9 @@ def _upstream(error: Exception) -> DpmaskError:
 
 
 def _client() -> Any:
-    """The distributed client that Dask would use now, if any."""
+    """The distributed client that Dask would use now, if any; without one, distributed is not even imported."""
+    if "distributed" not in sys.modules:
+        return None
     scheduler = dask.base.get_scheduler()
     owner = getattr(scheduler, "__self__", None)
     return owner if hasattr(owner, "scheduler_info") else None

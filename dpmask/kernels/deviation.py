@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +21,15 @@ class Deviations(NamedTuple):
     original: Moments
 
 
-def deviations(block: Floats) -> Deviations:
-    """The deviations in one block whose upper half of columns is original, the lower half masked, in the same order."""
-    original, masked = np.split(block, 2)
-    gaps = [np.abs(x - y) for x, y in zip(original, masked, strict=True)]
+def deviations(columns: Sequence[Floats]) -> Deviations:
+    """The deviations in one block, given as its original columns and then the masked ones, in the same order."""
+    half = len(columns) // 2
+    gaps = [np.abs(x - y) for x, y in zip(columns[:half], columns[half:], strict=True)]
     present = [gap[~np.isnan(gap)] for gap in gaps]
     return Deviations(
-        np.array([len(gap) for gap in present]), np.array([gap.sum() for gap in present]), column_moments(original)
+        np.array([len(gap) for gap in present]),
+        np.array([gap.sum() for gap in present]),
+        column_moments(columns[:half]),
     )
 
 

@@ -7,12 +7,14 @@ means far from zero would otherwise carry their rounding into the variance.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_TILE = 1 << 14  # rows whose temporaries stay in the cache
 
 
 class Moments(NamedTuple):
@@ -33,9 +35,9 @@ class Moments(NamedTuple):
         return sd
 
 
-def column_moments(block: Floats) -> Moments:
-    """The moments of one block (columns x rows); NaN is a missing value."""
-    return Moments(*(np.array(part) for part in zip(*map(_one_column, block), strict=True)))
+def column_moments(columns: Sequence[Floats]) -> Moments:
+    """The moments of one block, given as its columns; NaN is a missing value."""
+    return Moments(*(np.array(part) for part in zip(*map(_one_column, columns), strict=True)))
 
 
 def _one_column(values: Floats) -> tuple[int, float, float, float, float, float, int]:
@@ -50,10 +52,13 @@ def _one_column(values: Floats) -> tuple[int, float, float, float, float, float,
     if not len(values):
         return 0, 0.0, 0.0, 0.0, np.inf, -np.inf, infinite
     mean = total / len(values)
-    deviations = values - mean
-    rest = deviations.sum() / len(values)
-    squares = deviations @ deviations - len(values) * rest**2
-    return len(values), mean, rest, squares, values.min(), values.max(), infinite
+    squares = rest = 0.0
+    for start in range(0, len(values), _TILE):
+        deviations = values[start : start + _TILE] - mean
+        rest += deviations.sum()
+        squares += np.square(deviations, out=deviations).sum()
+    rest /= len(values)
+    return len(values), mean, rest, squares - len(values) * rest**2, values.min(), values.max(), infinite
 
 
 def merge_moments(left: Moments, right: Moments) -> Moments:

@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def add_noise(values: Floats, normals: Floats, deviation: float) -> Floats:
-    """X + deviation * z. A missing value (NaN) stays missing. The draws are used up."""
+    """Each value plus its normal draw times the deviation. A missing value (NaN) stays missing. Uses up the draws."""
     normals *= deviation
     normals += values
     return normals

@@ -1,17 +1,16 @@
-"""Columns of a block, to floats and back to the type they came in; to pandas and back."""
+"""Columns of a block, to floats and back to the type they came in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpmask.errors import InputError, JobError, nearest
+from dpmask.errors import JobError, nearest
 
 Floats = NDArray[np.float64]
 Rows = Any
@@ -48,23 +47,14 @@ def require_numeric(schema: Any, columns: Iterable[str], who: str) -> None:
 
 
 def floats(rows: Rows, column: str) -> Floats:
-    """One column as doubles, a missing value as NaN."""
-    chunked = rows.column(column)
-    array = chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+    """One column as doubles, a missing value as NaN; without a copy where it is that already."""
+    array = _whole_array(rows.column(column))
     if array.type != pa.float64():
         array = pc.cast(array, pa.float64(), safe=False)
     if array.null_count:
-        array = pc.fill_null(array, np.nan)
-    values: Floats = array.to_numpy(zero_copy_only=False)
-    return values
-
-
-def float_block(rows: Rows, columns: Sequence[str]) -> Floats:
-    """Several columns as doubles, columns x rows, each column contiguous, a missing value as NaN."""
-    block = np.empty((len(columns), rows.num_rows))
-    for number, column in enumerate(columns):
-        block[number] = floats(rows, column)
-    return block
+        array = pc.fill_null(array, pa.scalar(float("nan")))
+    # straight from the buffer: Arrow's own way imports pandas for it
+    return np.frombuffer(array.buffers()[1], np.float64, len(array), 8 * array.offset)
 
 
 def with_floats(rows: Rows, column: str, values: Floats) -> Rows:
@@ -72,18 +62,22 @@ def with_floats(rows: Rows, column: str, values: Floats) -> Rows:
     place = rows.schema.get_field_index(column)
     field = rows.schema.field(place)
     old = rows.column(place)
-    missing = None
+    valid = None
     if old.null_count:
-        missing = old.is_null().to_numpy()
-        values = np.where(missing, 0.0, values)
+        present = _whole_array(old.is_valid())
+        valid = present.buffers()[1]
+        values = np.where(np.isnan(values), 0.0, values) if not pa.types.is_floating(field.type) else values
+    kind = pa.float64()
     if pa.types.is_integer(field.type):
-        values = _whole(values, field.type.to_pandas_dtype())
+        kind, values = field.type, _whole(values, field.type.to_pandas_dtype())
     if pa.types.is_decimal(field.type):
-        array = _decimals(values, field.type, missing)
-    else:
-        array = pa.array(values, mask=missing, from_pandas=False)
-        array = array if array.type == field.type else pc.cast(array, field.type, safe=False)
-    return rows.set_column(place, field, array)
+        values = _within(values, field.type)
+    array = pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
+    return rows.set_column(place, field, array if kind == field.type else pc.cast(array, field.type, safe=False))
+
+
+def _whole_array(chunked: Any) -> Any:
+    return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
 
 
 def _whole(values: Floats, kind: type[np.integer[Any]]) -> NDArray[Any]:
@@ -94,55 +88,7 @@ def _whole(values: Floats, kind: type[np.integer[Any]]) -> NDArray[Any]:
     return np.clip(rounded, float(limits.min), top, out=rounded).astype(kind)
 
 
-def _decimals(values: Floats, kind: Any, missing: Any) -> Any:
+def _within(values: Floats, kind: Any) -> Floats:
+    """Held to what a decimal type can hold."""
     largest = (10.0**kind.precision - 1) / 10.0**kind.scale
-    within = np.clip(values, -largest, largest)
-    return pc.cast(pa.array(within, mask=missing, from_pandas=False), kind, safe=False)
-
-
-def from_pandas(frame: pd.DataFrame, columns: Sequence[str]) -> Rows:
-    """These columns of a pandas frame as a block."""
-    try:
-        return pa.Table.from_pandas(frame[list(columns)], preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        raise InputError(f"One of the columns {', '.join(columns)} mixes types. Give each column one type.") from None
-
-
-def to_pandas(rows: Rows, nullable: frozenset[str]) -> pd.DataFrame:
-    """A block as a pandas frame. Integers and booleans that may be null become pandas' nullable types, never floats."""
-    mapper = _types_mapper(rows.schema, nullable)
-    columns = {}
-    for name in rows.schema.names:
-        columns[name] = rows.column(name).to_pandas(types_mapper=mapper(name), date_as_object=True)
-    return pd.DataFrame(columns, columns=list(rows.schema.names))
-
-
-_NULLABLE = {
-    pa.int8(): pd.Int8Dtype(),
-    pa.int16(): pd.Int16Dtype(),
-    pa.int32(): pd.Int32Dtype(),
-    pa.int64(): pd.Int64Dtype(),
-    pa.uint8(): pd.UInt8Dtype(),
-    pa.uint16(): pd.UInt16Dtype(),
-    pa.uint32(): pd.UInt32Dtype(),
-    pa.uint64(): pd.UInt64Dtype(),
-    pa.bool_(): pd.BooleanDtype(),
-}
-
-
-def _types_mapper(schema: Any, nullable: frozenset[str]) -> Callable[[str], Callable[[Any], Any]]:
-    def for_column(name: str) -> Callable[[Any], Any]:
-        def mapped(kind: Any) -> Any:
-            if kind in _NULLABLE:
-                return _NULLABLE[kind] if name in nullable else None
-            exact = (
-                pa.types.is_date(kind)
-                or pa.types.is_decimal(kind)
-                or pa.types.is_time(kind)
-                or pa.types.is_nested(kind)
-            )
-            return pd.ArrowDtype(kind) if exact else None
-
-        return mapped
-
-    return for_column
+    return np.clip(values, -largest, largest)

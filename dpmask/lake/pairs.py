@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import dask.dataframe as dd
-import pandas as pd
 import pyarrow as pa
 
 from dpmask.engine.passes import Block, Span
 from dpmask.errors import JobError
 from dpmask.lake.columns import Rows, require_known
-from dpmask.lake.table import Table, as_table
+from dpmask.lake.table import Table
 
 _MASKED = " (masked)"
 
@@ -27,25 +25,9 @@ def pair(original: Any, masked: Any, columns: Sequence[str], who: str) -> Table:
     """One table with each column twice, as it was and masked. Frames pair by index, lakes by position."""
     if isinstance(original, Table) and isinstance(masked, Table):
         return _by_position(original, masked, columns, who)
-    frames = [frame.to_dask() if isinstance(frame, Table) else frame for frame in (original, masked)]
-    for frame in frames:
-        require_known(as_table(frame, who).schema, columns, who)
-        if isinstance(frame, pd.DataFrame) and not frame.index.is_unique:
-            raise _ambiguous(who)
-    if any(isinstance(frame, dd.DataFrame) for frame in frames):
-        frames = [
-            dd.from_pandas(frame, npartitions=1) if isinstance(frame, pd.DataFrame) else frame for frame in frames
-        ]
-    names = list(columns)
-    renamed = frames[1][names].rename(columns={name: masked_name(name) for name in names})
-    pairs = as_table(frames[0][names].join(renamed, how="left"), who)
-    if pairs.rows != as_table(frames[0], who).rows:
-        raise _ambiguous(who)
-    return pairs
+    from dpmask.lake.frames import join
 
-
-def _ambiguous(who: str) -> JobError:
-    return JobError(f"{who}: records pair by index, which must be unique in both tables. Set one that is.")
+    return join(original, masked, columns, masked_name, who)
 
 
 def _by_position(original: Table, masked: Table, columns: Sequence[str], who: str) -> Table:

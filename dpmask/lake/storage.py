@@ -6,8 +6,10 @@ Credentials come from the environment or the cloud's own chain, on the driver an
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import posixpath
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,15 +77,31 @@ class Place:
         with told(self.url):
             return bytes(self.fs.cat_file(self.path))
 
-    def write(self, data: Any) -> None:
-        """Write the file whole: a reader sees the old bytes or the new, never a part."""
+    def map(self) -> Any:
+        """The file's bytes as a buffer; a local file is mapped, not read."""
+        if not self.local:
+            return self.read()
+        with told(self.url), open(self.path, "rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(self.path) else b""
+
+    @contextmanager
+    def replaced(self) -> Iterator[Any]:
+        """A file to write to that takes this place when the block ends well: a reader sees the old bytes or the new."""
         with told(self.url, writing=True):
             if not self.local:
-                self.fs.pipe_file(self.path, bytes(data))
+                with self.fs.open(self.path, "wb") as file:
+                    yield file
                 return
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            with _temporary(self.path, data) as temporary:
+            with _temporary(self.path) as (file, temporary):
+                yield file
+                _settle(file)
                 os.replace(temporary, self.path)
+
+    def write(self, data: Any) -> None:
+        """Write the file whole."""
+        with self.replaced() as file:
+            file.write(data)
 
     def create(self, data: bytes) -> None:
         """Write the file only if there is none; of two who try, one gets a TargetError."""
@@ -93,7 +111,9 @@ class Place:
                     self.fs.pipe_file(self.path, data, mode="create")
                     return
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
-                with _temporary(self.path, data) as temporary:
+                with _temporary(self.path) as (file, temporary):
+                    file.write(data)
+                    _settle(file)
                     os.link(temporary, self.path)
         except _Taken:
             raise TargetError(f"{self.url}: another run has just published here. Look at its release first.") from None
@@ -118,12 +138,18 @@ class Place:
             return version_of(self.fs.info(self.path))
 
     def copy(self, target: Place) -> None:
-        """Copy the file, inside the store when both ends are in one."""
+        """Copy the file: inside the store when both ends are in one, and as a second name for its bytes on one disk."""
+        if type(self.fs) is not type(target.fs):
+            target.write(self.read())
+            return
         with told(target.url, writing=True):
-            if type(self.fs) is type(target.fs) and not self.local:
+            if not self.local:
                 self.fs.cp_file(self.path, target.path)
                 return
-        target.write(self.read())
+            os.makedirs(os.path.dirname(target.path), exist_ok=True)
+            with _beside(target.path) as temporary:
+                _link_or_copy(self.path, temporary)
+                os.replace(temporary, target.path)
 
     def remove(self, names: list[str]) -> None:
         """Delete these files below here, then the folders they leave empty; say so if any stays."""
@@ -188,18 +214,37 @@ def _translated(error: Exception, url: str, writing: bool) -> Exception:
 
 
 @contextmanager
-def _temporary(path: str, data: Any) -> Iterator[str]:
-    """A finished file beside ``path`` for the moment, gone afterwards whatever happens."""
+def _beside(path: str) -> Iterator[str]:
+    """A name beside ``path`` for a file that is gone afterwards, whatever happens."""
     temporary = f"{path}.{uuid.uuid4().hex}.part"
     try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
         yield temporary
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
+
+
+@contextmanager
+def _temporary(path: str) -> Iterator[tuple[Any, str]]:
+    """A new file beside ``path`` for the moment, and its name."""
+    with _beside(path) as temporary, open(temporary, "xb") as file:
+        yield file, temporary
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    """A staged file is never written to again, so a second name is as good as a copy; another disk needs the copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+        with open(target, "rb") as file:
+            os.fsync(file.fileno())
+
+
+def _settle(file: Any) -> None:
+    """Wait until the file's bytes are on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _remove_empty(root: str, folder: str) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpmask.lake.columns import Rows
+from dpmask.lake.storage import Place
 
 
 def bare_schema(schema: Any, columns: Sequence[str] | None = None) -> Any:
@@ -21,23 +23,63 @@ def bare_schema(schema: Any, columns: Sequence[str] | None = None) -> Any:
 
 def reordered(rows: Rows, order: NDArray[np.int64]) -> Rows:
     """The block with row i what was row order[i]."""
-    return rows.take(pa.array(order))
+    indices = pa.Array.from_buffers(pa.int32(), len(order), [None, pa.py_buffer(order.astype(np.int32))])
+    return rows.combine_chunks().take(indices)
 
 
-def pairing_rows(positions: NDArray[np.int64]) -> Rows:
-    """A table that says which record each row of a released file was."""
-    return pa.table({"position": positions})
+class Written(NamedTuple):
+    """What was written: how many bytes, and their SHA-256."""
+
+    bytes: int
+    sha256: str
 
 
-def encode(rows: Rows) -> Any:
-    """The block as the bytes of a Parquet file."""
+class _Hashing:
+    """A file that takes the hash of what passes through to the real one. Arrow needs no more of a file."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self.file, self.digest, self.size = file, hashlib.sha256(), 0
+
+    def write(self, data: Any) -> int:
+        self.digest.update(data)
+        self.size += len(data)
+        self.file.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        """Nothing is held back here."""
+
+    def close(self) -> None:
+        """The real file is closed by who opened it."""
+
+
+def write_rows(rows: Rows, place: Place) -> Written:
+    """Write a block as a Parquet file, whole or not at all. Doubles are split by byte: zstd packs them better so."""
     schema = bare_schema(rows.schema)
-    rows = pa.table(rows.columns, schema=schema)
-    repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=repeated) as writer:
-        writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
-    return sink.getvalue()
+    floating = [field.name for field in schema if field.type in {pa.float32(), pa.float64()}]
+    packing = {
+        "compression": "zstd",
+        "use_byte_stream_split": floating,
+        "use_dictionary": [name for name in schema.names if name not in floating],
+    }
+    with place.replaced() as file:
+        sink = _Hashing(file)
+        with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema, **packing) as writer:
+            writer.write_table(pa.Table.from_arrays(rows.columns, schema=schema), row_group_size=max(rows.num_rows, 1))
+    return Written(sink.size, sink.digest.hexdigest())
+
+
+def write_positions(positions: NDArray[np.int64], place: Place) -> None:
+    """Write which record each row of a released file was."""
+    array = pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(positions)])
+    with place.replaced() as file:
+        table = pa.Table.from_arrays([array], names=["position"])
+        pq.write_table(table, pa.PythonFile(file, "w"), compression="none", use_dictionary=False)
 
 
 def used_categories(rows: Rows) -> dict[str, Any]:
@@ -72,7 +114,7 @@ def keep_categories(rows: Rows, codes: Mapping[str, frozenset[int]]) -> Rows:
     return rows
 
 
-def decode(data: bytes) -> Rows:
+def decode(data: Any) -> Rows:
     """The rows of a Parquet file's bytes."""
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         return file.read(use_threads=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from dpmask.lake.columns import Rows
 from dpmask.lake.recipe import open_parquet
 from dpmask.lake.storage import Place
 from dpmask.lake.table import Table
-from dpmask.lake.write import bare_schema, encode, keep_categories, pairing_rows, reordered, used_categories
+from dpmask.lake.write import bare_schema, keep_categories, reordered, used_categories, write_positions, write_rows
 
 
 class StagedFile(NamedTuple):
@@ -67,14 +66,11 @@ def _write(folder: Folder, categories: Mapping[str, frozenset[int]], rows: Rows,
     rows = keep_categories(rows, categories)
     if folder.order is not None:
         order = shuffled(folder.order, span.first, rows.num_rows)
-        (folder.pairing / name).write(encode(pairing_rows(order + span.first)))
+        write_positions(order + span.first, folder.pairing / name)
         rows = reordered(rows, order)
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}
-    count = rows.num_rows
-    data = encode(rows)
-    del rows
-    (folder.staging / name).write(data)
-    return StagedFile(name, count, len(data), hashlib.sha256(data).hexdigest(), nulls)
+    written = write_rows(rows, folder.staging / name)
+    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls)
 
 
 def staged_table(table: Table, columns: Sequence[str], folder: Folder) -> Table:

@@ -68,7 +68,7 @@ def _listing(target: Place, manifest: dict[str, Any]) -> dict[str, str]:
 
 def _check_file(target: Place, schema: dict[str, str], entry: dict[str, Any], span: Span) -> dict[str, str]:
     """What is wrong with one file, if anything."""
-    data = (target / entry["path"]).read()
+    data = (target / entry["path"]).map()
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         return {entry["path"]: "was changed: its bytes do not match the manifest's hash"}
     if "rows" not in entry:

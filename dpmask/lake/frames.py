@@ -1,0 +1,174 @@
+"""pandas and Dask DataFrames as tables, and tables as Dask DataFrames. A job on a lake never comes here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import dask.dataframe as dd
+import pandas as pd
+import pyarrow as pa
+from dask.delayed import delayed
+
+from dpmask.engine.passes import Block, Span, map_blocks
+from dpmask.errors import InputError, JobError
+from dpmask.lake.columns import Rows, require_known
+from dpmask.lake.table import Step, Table
+
+_FRAME_ROWS = 1_000_000
+_NULLABLE = {
+    pa.int8(): pd.Int8Dtype(),
+    pa.int16(): pd.Int16Dtype(),
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.uint8(): pd.UInt8Dtype(),
+    pa.uint16(): pd.UInt16Dtype(),
+    pa.uint32(): pd.UInt32Dtype(),
+    pa.uint64(): pd.UInt64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class _Frame:
+    """A block's rows as a pandas frame. Its repr shows none of them."""
+
+    frame: pd.DataFrame
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        return _from_pandas(self.frame, columns)
+
+
+def table_of(frame: Any, who: str) -> Table:
+    """A table from a pandas or a Dask DataFrame; a Dask frame's partitions are counted in one pass."""
+    if not isinstance(frame, pd.DataFrame | dd.DataFrame):
+        raise JobError(f"{who}: the table must be a lake, a pandas or a Dask DataFrame; got {type(frame).__name__}.")
+    names = list(frame.columns)
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{who}: the table has more than one column '{twice[0]}'. Give each column its own name.")
+    lazy = isinstance(frame, dd.DataFrame)
+    blocks = _partitions(frame) if lazy else _slices(frame)
+    return Table(_schema(frame._meta_nonempty if lazy else frame), tuple(blocks), frozenset(names))
+
+
+def _slices(frame: pd.DataFrame) -> list[Block]:
+    starts = range(0, max(len(frame), 1), _FRAME_ROWS)
+    slices = [frame.iloc[start : start + _FRAME_ROWS] for start in starts]
+    return [Block(start, len(part), _Frame(part)) for start, part in zip(starts, slices, strict=True)]
+
+
+def _partitions(frame: Any) -> list[Block]:
+    blocks, first = [], 0
+    indexes = [Block(0, 0, part) for part in frame.index.to_delayed()]
+    for part, rows in zip(frame.to_delayed(), map_blocks(_count, indexes, "count"), strict=True):
+        blocks.append(Block(first, rows, delayed(_Frame)(part)))
+        first += rows
+    return blocks
+
+
+def _count(index: pd.Index, span: Span) -> int:
+    return len(index)
+
+
+def _schema(frame: pd.DataFrame) -> Any:
+    """Column types as Arrow sees them; a column Arrow has no type for gets none, and numeric methods refuse it."""
+    fields = []
+    for name in frame.columns:
+        try:
+            kind = pa.Schema.from_pandas(frame[[name]].head(1), preserve_index=False).field(0).type
+        except (pa.ArrowException, TypeError):
+            kind = pa.null()
+        fields.append(pa.field(str(name), kind))
+    return pa.schema(fields)
+
+
+def to_dask(table: Table) -> Any:
+    """A Dask DataFrame with the blocks as partitions and the position as index."""
+    schema = table.masked_schema
+    read = partial(_read_frame, table.reader(schema.names), table.nullable)
+    meta = _to_pandas(schema.empty_table(), table.nullable)
+    if any(pa.types.is_dictionary(field.type) for field in schema):
+        meta = read(table.blocks[0]).iloc[:0]
+    ends = [block.first for block in table.blocks] + [table.rows - 1]
+    return dd.from_map(read, table.blocks, meta=meta, divisions=tuple(ends), enforce_metadata=False)
+
+
+def _read_frame(read: Callable[[Any, Span], Rows], nullable: frozenset[str], block: Block) -> pd.DataFrame:
+    frame = _to_pandas(read(block.content, Span(0, block.first)), nullable)
+    frame.index = pd.RangeIndex(block.first, block.first + len(frame))
+    return frame
+
+
+def mask_frame(step: Step, frame: Any, who: str) -> Any:
+    """A frame masked by a step: pandas in, pandas out; Dask in, Dask out, lazily."""
+    table = table_of(frame, who)
+    require_known(table.schema, step.inputs, who)
+    if isinstance(frame, pd.DataFrame):
+        return _mask_part(frame, step, [0])
+    firsts = [block.first for block in table.blocks]
+    return frame.map_partitions(_mask_part, step, firsts, meta=_mask_part(frame._meta, step, [0]))
+
+
+def _mask_part(
+    frame: pd.DataFrame, step: Step, firsts: list[int], partition_info: dict[str, Any] | None = None
+) -> pd.DataFrame:
+    """A pandas frame with the masked columns in their place, index and other columns as they were."""
+    given = _from_pandas(frame, step.inputs)
+    masked = step.mask_rows(given, firsts[partition_info["number"] if partition_info else 0])
+    columns = _to_pandas(masked, frozenset(masked.schema.names)).set_axis(frame.index)
+    same = {field.name for field in masked.schema if field in list(given.schema)}
+    return frame.assign(
+        **{name: columns[name].astype(frame[name].dtype) if name in same else columns[name] for name in columns}
+    )
+
+
+def join(original: Any, masked: Any, columns: Sequence[str], rename: Callable[[str], str], who: str) -> Table:
+    """The columns of two frames side by side, the second one's renamed, paired by a unique index."""
+    frames = [to_dask(frame) if isinstance(frame, Table) else frame for frame in (original, masked)]
+    rows = []
+    for frame in frames:
+        table = table_of(frame, who)
+        require_known(table.schema, columns, who)
+        rows.append(table.rows)
+        if isinstance(frame, pd.DataFrame) and not frame.index.is_unique:
+            raise _ambiguous(who)
+    if any(isinstance(frame, dd.DataFrame) for frame in frames):
+        frames = [dd.from_pandas(f, npartitions=1) if isinstance(f, pd.DataFrame) else f for f in frames]
+    names = list(columns)
+    renamed = frames[1][names].rename(columns={name: rename(name) for name in names})
+    pairs = table_of(frames[0][names].join(renamed, how="left"), who)
+    if pairs.rows != rows[0]:
+        raise _ambiguous(who)
+    return pairs
+
+
+def _ambiguous(who: str) -> JobError:
+    return JobError(f"{who}: records pair by index, which must be unique in both tables. Set one that is.")
+
+
+def _from_pandas(frame: pd.DataFrame, columns: Sequence[str]) -> Rows:
+    """These columns of a pandas frame as a block."""
+    try:
+        return pa.Table.from_pandas(frame[list(columns)], preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise InputError(f"One of the columns {', '.join(columns)} mixes types. Give each column one type.") from None
+
+
+def _to_pandas(rows: Rows, nullable: frozenset[str]) -> pd.DataFrame:
+    """A block as a pandas frame. Integers and booleans that may be null become pandas' nullable types, never floats."""
+    columns = {
+        name: rows.column(name).to_pandas(types_mapper=partial(_pandas_type, name in nullable))
+        for name in rows.schema.names
+    }
+    return pd.DataFrame(columns, columns=rows.schema.names)
+
+
+def _pandas_type(nullable: bool, kind: Any) -> Any:
+    """The pandas type that keeps an Arrow type's values exactly; None leaves the choice to Arrow."""
+    if kind in _NULLABLE:
+        return _NULLABLE[kind] if nullable else None
+    exact = (pa.types.is_date, pa.types.is_decimal, pa.types.is_time, pa.types.is_nested)
+    return pd.ArrowDtype(kind) if any(is_such(kind) for is_such in exact) else None

@@ -1,0 +1,64 @@
+"""Noise is bound by Parquet: the CPU of a run against reading and writing the same files with pyarrow alone.
+
+python tests/benchmarks/bench_noise.py [--rows 1e7] [--rounds 3] [--folder DIR]
+
+The peer reads the source twice, writes a release's worth of columns once and reads it once, and does nothing else: once with pyarrow's
+own settings, which the limit of 2 is for, and once with those dpmask writes with. All run in processes of their own, in turn; the least
+of the rounds counts.
+"""
+
+import argparse
+import shutil
+import tempfile
+
+from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, say
+
+PEER = """
+import sys, glob
+import pyarrow.parquet as pq
+source, target, settings = sys.argv[1:]
+settings = {"compression": "zstd", "use_dictionary": False, "use_byte_stream_split": True} if settings == "dpmask" else {}
+paths = sorted(glob.glob(source + "/*.parquet"))
+for path in paths:
+    pq.ParquetFile(path).read(use_threads=False)
+for number, path in enumerate(paths):
+    table = pq.ParquetFile(path).read(use_threads=False)
+    pq.write_table(table, f"{target}/{number}.parquet", row_group_size=len(table), **settings)
+    del table
+for path in sorted(glob.glob(target + "/*.parquet")):
+    pq.ParquetFile(path).read(use_threads=False)
+"""
+BLOCK_ROWS = 1_000_000
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=float, default=1e7)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        return measure(Path(folder), int(options.rows), options.rounds)
+
+
+def measure(folder, rows, rounds):
+    numeric_lake(folder / "lake", rows, BLOCK_ROWS)
+    job = noise_job(folder, BLOCK_ROWS)
+    cpu = {"dpmask": [], "pyarrow": [], "pyarrow_same_settings": []}
+    for _ in range(rounds):
+        cpu["dpmask"].append(cpu_of(DPMASK, "run", job))
+        for name, settings in (("pyarrow", "own"), ("pyarrow_same_settings", "dpmask")):
+            (folder / "peer").mkdir()
+            cpu[name].append(cpu_of(PEER, folder / "lake", folder / "peer", settings))
+            shutil.rmtree(folder / "peer")
+        for name in ("release", "private"):
+            shutil.rmtree(folder / name)
+    least = {name: min(seconds) for name, seconds in cpu.items()}
+    ratio = least["dpmask"] / least["pyarrow"]
+    same = least["dpmask"] / least["pyarrow_same_settings"]
+    say(benchmark="noise", rows=rows, cpu=least, ratio=ratio, limit=2, ratio_same_settings=same)
+    return ratio
+
+
+if __name__ == "__main__":
+    main()

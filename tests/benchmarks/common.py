@@ -1,0 +1,103 @@
+"""What the benchmarks share: numeric lakes, CPU of a process, peak memory of a tree of processes."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+COLUMNS = [f"v{number}" for number in range(1, 14)]
+
+
+def numeric_lake(folder, rows, block_rows, rows_per_file=1_000_000):
+    """A lake of 13 columns of skewed, correlated doubles, written a row group at a time."""
+    folder.mkdir(parents=True)
+    schema = pa.schema([(name, pa.float64()) for name in COLUMNS])
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(13, 13))
+    for number, start in enumerate(range(0, rows, rows_per_file)):
+        with pq.ParquetWriter(folder / f"part-{number:05d}.parquet", schema) as writer:
+            for first in range(start, min(start + rows_per_file, rows), block_rows):
+                count = min(block_rows, start + rows_per_file - first, rows - first)
+                values = np.exp(0.2 * mixing @ rng.normal(size=(13, count))) * 1000
+                writer.write_table(pa.table(list(values), schema=schema), row_group_size=count)
+    return folder
+
+
+def noise_job(folder, block_rows, **changes):
+    """A job file that adds noise to all 13 columns."""
+    job = {
+        "name": "benchmark",
+        "source": str(folder / "lake"),
+        "target": str(folder / "release"),
+        "private": str(folder / "private"),
+        "seed": 1,
+        "block_rows": block_rows,
+        "columns": {"sensitive": COLUMNS},
+        "mask": [{"method": "noise", "columns": COLUMNS, "scale": 0.1}],
+    }
+    path = folder / "job.yaml"
+    path.write_text(json.dumps(job | changes))
+    return path
+
+
+def cpu_of(code, *arguments):
+    """CPU seconds (user and system, all threads) of a Python process that runs this code."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        check=True,
+        env=environment,
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+class PeakMemory:
+    """The largest private memory of each of some processes while the block runs, in bytes."""
+
+    def __init__(self, pids):
+        self.processes = {pid: psutil.Process(pid) for pid in pids}
+        self.peak = dict.fromkeys(pids, 0)
+        self.start = {pid: self._now(pid) for pid in pids}
+
+    def _now(self, pid):
+        try:
+            return self.processes[pid].memory_info().rss
+        except psutil.NoSuchProcess:
+            return 0
+
+    def _watch(self):
+        while not self.done.wait(0.01):
+            for pid in self.processes:
+                self.peak[pid] = max(self.peak[pid], self._now(pid))
+
+    def __enter__(self):
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._watch)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+
+
+def say(**facts):
+    """One line of JSON a result, for people and for programs."""
+    print(json.dumps(facts), flush=True)
+
+
+DPMASK = "import sys; from dpmask.cli import main; main(sys.argv[1:])"
+__all__ = ["COLUMNS", "DPMASK", "Path", "PeakMemory", "cpu_of", "noise_job", "numeric_lake", "os", "say", "time"]

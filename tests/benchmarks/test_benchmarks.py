@@ -1,0 +1,17 @@
+"""Every benchmark runs, at about a hundredth of its size. Its figures mean something only at full size: see each file."""
+
+import bench_memory
+import bench_noise
+
+
+def test_noise(capsys):
+    assert bench_noise.main(["--rows", "1e5", "--rounds", "1"]) > 0
+    assert '"benchmark": "noise"' in capsys.readouterr().out
+
+
+def test_memory(capsys):
+    small, large = bench_memory.main(["--rows", "1e4", "5e5", "--block-rows", "1e4"])
+    # what a worker and the driver hold does not grow with the table: a decoded block is 1 MB here, fifty of them 52 MB
+    assert large["driver_peak_mb"] - small["driver_peak_mb"] < 20
+    assert (large["worker_peak_in_blocks"] - small["worker_peak_in_blocks"]) < 40
+    assert '"benchmark": "memory"' in capsys.readouterr().out
