@@ -52,6 +52,10 @@ def _complain(text: str) -> None:
     click.echo(f"dpmask: {text}", err=True)
 
 
+def _files(count: int) -> str:
+    return f"{count} file" + "s" * (count != 1)
+
+
 class _Progress:
     """Stages and passes: one line that changes on a terminal, plain lines otherwise."""
 
@@ -128,7 +132,7 @@ def _say_released(outcome: dict[str, Any]) -> None:
         click.echo(f"policy: {rule['rule']} holds")
     click.echo(f"Internal report: {outcome['report']}")
     if outcome["status"] == "released":
-        click.echo(f"Released {outcome['rows']:,} records in {outcome['files']} files to {outcome['release']}")
+        click.echo(f"Released {outcome['rows']:,} records in {_files(outcome['files'])} to {outcome['release']}")
     else:
         click.echo(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
 
@@ -149,7 +153,7 @@ def plan(job: str, scheduler: str | None, cluster: str | None, as_json: bool) ->
     if as_json:
         click.echo(json.dumps(planned, indent=1))
         return
-    size = f"{planned['rows']:,} rows in {planned['files']} files, {planned['columns']} columns released"
+    size = f"{planned['rows']:,} rows in {_files(planned['files'])}, {planned['columns']} columns released"
     click.echo(f"{planned['name']}: {size}")
     click.echo(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
     click.echo(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
@@ -176,7 +180,7 @@ def verify(release: str, scheduler: str | None, cluster: str | None, signer: str
     if as_json:
         click.echo(json.dumps(verified._asdict(), indent=1))
         return
-    click.echo(f"{verified.name}: {verified.rows:,} records in {verified.files} files are what the manifest claims")
+    click.echo(f"{verified.name}: {verified.rows:,} records in {_files(verified.files)} are what the manifest claims")
     click.echo(f"  {verified.origin}")
 
 
@@ -203,7 +207,7 @@ def generate(
         made = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
     progress.close()
     deed = "Wrote" if made.fresh else "Already there, nothing was changed:"
-    click.echo(f"{deed} {made.rows:,} people in {made.files} files at {made.url}")
+    click.echo(f"{deed} {made.rows:,} people in {_files(made.files)} at {made.url}")
 
 
 def _whole_number(text: str) -> int:
