@@ -44,19 +44,67 @@ class Block(NamedTuple):
     content: Any
 
 
-def map_blocks(function: Callable[[Any, Span], Any], blocks: Sequence[Block], label: str) -> list[Any]:
+class Run(NamedTuple):
+    """An aligned run of 1, 2, 4, ... blocks: what one task takes. Contents held on the cluster are one Delayed."""
+
+    spans: tuple[Span, ...]
+    contents: list[Any] | Delayed
+
+
+Blocks = Sequence[Block] | Sequence[Run]
+
+
+def map_blocks(function: Callable[[Any, Span], Any], blocks: Blocks, label: str) -> list[Any]:
     """``function(content, span)`` of every block, in block order. Meant for small results."""
-    return [result for run in _compute(partial(_map_run, function), blocks, label) for result in run]
+    return [result for run in _compute(partial(_map_run, function), _runs(blocks), label) for result in run]
 
 
 def reduce_blocks(
     function: Callable[[Any, Span], Summary],
     merge: Callable[[Summary, Summary], Summary],
-    blocks: Sequence[Block],
+    blocks: Blocks,
     label: str,
 ) -> Summary:
     """The summaries of all blocks, merged in the fixed tree. There must be at least one block."""
-    return merge_tree(_compute(partial(_reduce_run, function, merge), blocks, label), merge)
+    return merge_tree(_compute(partial(_reduce_run, function, merge), _runs(blocks), label), merge)
+
+
+def hold_blocks(function: Callable[[Any, Span], Any], blocks: Blocks, label: str) -> list[Run]:
+    """``function(content, span)`` of every block, kept in the workers' memory for further passes.
+
+    On a cluster a lost worker's share is made again from the blocks: it is held by lineage, not by luck.
+    """
+    runs = _runs(blocks)
+    return _held([_task(partial(_map_run, function), run, label) for run in runs], [run.spans for run in runs], label)
+
+
+def hold_joined(
+    function: Callable[[Any, Span], Any], join: Callable[[list[Any]], Any], blocks: Blocks, label: str
+) -> list[Run]:
+    """``join`` of all blocks' results, made and kept in one place on the cluster: for samples the driver never sees."""
+    parts = [_task(partial(_map_run, function), run, label) for run in _runs(blocks)]
+    whole = delayed(partial(_join, join), pure=False)(*parts, dask_key_name=_name(label))
+    return _held([whole], [(Span(0, 0),)], label)
+
+
+def _join(join: Callable[[list[Any]], Any], *parts: Any) -> Any:
+    failed = [part for part in parts if isinstance(part, Failure)]
+    return failed[0] if failed else guarded(lambda: [join([result for part in parts for result in part])])
+
+
+def _held(tasks: list[Delayed], spans: list[tuple[Span, ...]], label: str) -> list[Run]:
+    client = _client()
+    if client is None:
+        contents = [result for _, result in _finished(tasks, label, len(tasks))]
+    else:
+        contents = client.persist(tasks, optimize_graph=False)
+    runs = [Run(one, content) for one, content in zip(spans, contents, strict=True)]
+    map_blocks(_nothing, runs, label)  # raises what a task failed with, and waits
+    return runs
+
+
+def _nothing(content: Any, span: Span) -> None:
+    return None
 
 
 def merge_tree(summaries: list[Summary], merge: Callable[[Summary, Summary], Summary]) -> Summary:
@@ -77,43 +125,52 @@ def threads() -> int:
     return int(dask.config.get("num_workers", None) or CPU_COUNT)
 
 
-def _map_run(function: Callable[[Any, Span], Any], spans: list[Span], contents: list[Any]) -> list[Any]:
+def _map_run(function: Callable[[Any, Span], Any], spans: Sequence[Span], contents: list[Any]) -> list[Any]:
     return [function(content, span) for content, span in zip(contents, spans, strict=True)]
 
 
-def _reduce_run(function: Any, merge: Any, spans: list[Span], contents: list[Any]) -> Any:
+def _reduce_run(function: Any, merge: Any, spans: Sequence[Span], contents: list[Any]) -> Any:
     return merge_tree(_map_run(function, spans, contents), merge)
 
 
-def _runs(blocks: Sequence[Block]) -> list[list[tuple[Span, Any]]]:
-    """Aligned runs of a power of two of blocks; one by one where Dask makes the content, to hold one at a time."""
+def _runs(blocks: Blocks) -> list[Run]:
+    """Blocks in aligned runs of a power of two; one by one where Dask makes the content, to hold one at a time."""
+    items: Sequence[Any] = blocks
+    if items and isinstance(items[0], Run):
+        return list(items)
     length = 1
-    if not any(isinstance(block.content, Delayed) for block in blocks):
-        while len(blocks) >= 2 * length * _TASKS_PER_THREAD * threads():
+    if not any(isinstance(block.content, Delayed) for block in items):
+        while len(items) >= 2 * length * _TASKS_PER_THREAD * threads():
             length *= 2
-    spans = [(Span(number, block.first), block.content) for number, block in enumerate(blocks)]
-    return [spans[start : start + length] for start in range(0, len(spans), length)]
+    spans = [Span(number, block.first) for number, block in enumerate(items)]
+    contents = [block.content for block in items]
+    starts = range(0, len(items), length)
+    return [Run(tuple(spans[start : start + length]), contents[start : start + length]) for start in starts]
 
 
-def _task(work: Callable[..., Any], run: list[tuple[Span, Any]], label: str) -> Delayed:
+def _task(work: Callable[..., Any], run: Run, label: str) -> Delayed:
     """One task over a run of blocks. Its name tells the stage, its arguments are opaque to Dask and its logs."""
-    spans = [span for span, _ in run]
-    contents = [content for _, content in run]
-    made = [content for content in contents if isinstance(content, Delayed)]
-    if made:
-        task = delayed(partial(_with_made, work, spans), pure=False)
-    else:
-        task = delayed(partial(guarded, work, spans, contents), pure=False)
-    return task(*made, dask_key_name=f"{label.replace(' ', '_')}-{uuid.uuid4().hex}")
+    if isinstance(run.contents, Delayed):
+        return delayed(partial(_on_contents, work, run.spans), pure=False)(run.contents, dask_key_name=_name(label))
+    if any(isinstance(content, Delayed) for content in run.contents):
+        return delayed(partial(_on_parts, work, run.spans), pure=False)(*run.contents, dask_key_name=_name(label))
+    return delayed(partial(_on_contents, work, run.spans, run.contents), pure=False)(dask_key_name=_name(label))
 
 
-def _with_made(work: Callable[..., Any], spans: list[Span], *made: Any) -> Any:
-    return guarded(work, spans, list(made))
+def _name(label: str) -> str:
+    return f"{label.replace(' ', '_')}-{uuid.uuid4().hex}"
 
 
-def _compute(work: Callable[..., Any], blocks: Sequence[Block], label: str) -> list[Any]:
+def _on_contents(work: Callable[..., Any], spans: Sequence[Span], contents: Any) -> Any:
+    return contents if isinstance(contents, Failure) else guarded(work, spans, contents)
+
+
+def _on_parts(work: Callable[..., Any], spans: Sequence[Span], *contents: Any) -> Any:
+    return guarded(work, spans, list(contents))
+
+
+def _compute(work: Callable[..., Any], runs: list[Run], label: str) -> list[Any]:
     """The results of all runs, in order. What storage or the cluster failed at is tried again, and only that."""
-    runs = _runs(blocks)
     results: dict[int, Any] = {}
     for attempt in range(_TRIES):
         waiting = [number for number in range(len(runs)) if number not in results]

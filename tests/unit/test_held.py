@@ -1,0 +1,51 @@
+"""Blocks held in memory between passes: the same tree, and what fails is told."""
+
+import pytest
+
+from dpmask.engine.passes import Block, hold_blocks, hold_joined, map_blocks, reduce_blocks
+from dpmask.errors import InputError
+
+
+def upper(content, span):
+    return content.upper()
+
+
+def bracket(left, right):
+    return f"({left}{right})"
+
+
+def itself(content, span):
+    return f"{content}{span.number}"
+
+
+def refuse(content, span):
+    if content == "c":
+        raise InputError("not c")
+    return content
+
+
+BLOCKS = [Block(10 * n, 10, chr(97 + n)) for n in range(21)]
+
+
+@pytest.fixture(params=["embedded", "cluster"])
+def kind(request):
+    return request.getfixturevalue("client") if request.param == "cluster" else None
+
+
+def test_a_pass_over_held_blocks_is_a_pass_over_blocks(kind):
+    held = hold_blocks(upper, BLOCKS, "hold")
+    plain = [block._replace(content=block.content.upper()) for block in BLOCKS]
+    assert reduce_blocks(itself, bracket, held, "x") == reduce_blocks(itself, bracket, plain, "x")
+    assert map_blocks(itself, held, "x") == map_blocks(itself, plain, "x")
+
+
+def test_joined_blocks_are_in_order(kind):
+    held = hold_joined(upper, "".join, BLOCKS, "join")
+    assert map_blocks(lambda content, span: content, held, "x") == ["ABCDEFGHIJKLMNOPQRSTU"]
+
+
+def test_what_fails_while_holding_is_told(kind):
+    with pytest.raises(InputError, match="not c"):
+        hold_blocks(refuse, BLOCKS, "hold")
+    with pytest.raises(InputError, match="not c"):
+        hold_joined(refuse, "".join, BLOCKS, "join")
