@@ -62,15 +62,21 @@ class _Progress:
     def __init__(self) -> None:
         self.terminal = sys.stderr.isatty()
         self.started = time.monotonic()
+        self.last = ""
 
     def stage(self, name: str) -> None:
         self._clear()
         click.echo(f"[{time.monotonic() - self.started:6.1f} s] {name}", err=True)
 
     def passes(self, label: str, done: int, total: int) -> None:
+        if not total:
+            self._clear()
+            click.echo(f"[{time.monotonic() - self.started:6.1f} s]   {label}", err=True)
+            return
         if self.terminal:
             click.echo(f"\r\033[K           {label}: {done}/{total}", nl=False, err=True)
-        elif done == total:
+        elif done == total and label != self.last:
+            self.last = label
             click.echo(f"[{time.monotonic() - self.started:6.1f} s]   {label}: {total} tasks", err=True)
 
     def _clear(self) -> None:

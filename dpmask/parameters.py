@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from dpmask.errors import JobError
@@ -12,13 +13,30 @@ def _refuse(owner: object, name: str, expected: str, found: object) -> JobError:
     return JobError(f"{type(owner).__name__}: {name} must be {expected}; got {found!r}.")
 
 
-def require_number(owner: Any, name: str, *, above: float = -math.inf, at_most: float = math.inf) -> None:
-    """Hold ``owner.name`` to a finite number in (above, at_most]."""
+def require_number(
+    owner: Any, name: str, *, above: float | None = None, at_least: float | None = None, at_most: float = math.inf
+) -> None:
+    """Hold ``owner.name`` to a finite number in the given range."""
     value = getattr(owner, name)
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not (number and above < value <= at_most):
-        limits = [f"> {above:g}"] * (above > -math.inf) + [f"<= {at_most:g}"] * (at_most < math.inf)
-        raise _refuse(owner, name, " ".join(["a number", " and ".join(limits)]).strip(), value)
+    low = (above is None or value > above) and (at_least is None or value >= at_least) if number else False
+    if not (number and low and value <= at_most):
+        limits = [f"> {above:g}"] * (above is not None) + [f">= {at_least:g}" if at_least is not None else ""]
+        limits += [f"<= {at_most:g}"] * (at_most < math.inf)
+        raise _refuse(owner, name, " ".join(["a number", " and ".join(filter(None, limits))]).strip(), value)
+
+
+def require_integer(owner: Any, name: str, *, at_least: int) -> None:
+    """Hold ``owner.name`` to an integer of at least this."""
+    value = getattr(owner, name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
+        raise _refuse(owner, name, f"an integer >= {at_least}", value)
+
+
+def require_choice(owner: Any, name: str, choices: Sequence[str]) -> None:
+    """Hold ``owner.name`` to one of these."""
+    if getattr(owner, name) not in choices:
+        raise _refuse(owner, name, " or ".join(repr(choice) for choice in choices), getattr(owner, name))
 
 
 def require_columns(owner: Any, name: str) -> None:

@@ -27,6 +27,7 @@ Summary = TypeVar("Summary")
 
 _TASKS_PER_THREAD = 4
 _TRIES = 4
+_MEMORY_SHARE = 0.4
 
 
 class Span(NamedTuple):
@@ -113,6 +114,17 @@ def merge_tree(summaries: list[Summary], merge: Callable[[Summary, Summary], Sum
         pairs = [merge(left, right) for left, right in zip(summaries[::2], summaries[1::2], strict=False)]
         summaries = pairs + summaries[2 * len(pairs) :]
     return summaries[0]
+
+
+def fits_in_memory(size: int) -> bool:
+    """Whether this many bytes may stay in the workers' memory, or this process's, and leave room to work."""
+    client = _client()
+    if client is not None:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        return size < _MEMORY_SHARE * sum(worker["memory_limit"] for worker in workers)
+    import psutil
+
+    return size < _MEMORY_SHARE * psutil.virtual_memory().available
 
 
 def threads() -> int:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Listener = Callable[[str, int, int], None]
-"""Called with a label, how many tasks are done and how many there are."""
+"""Called with a label, how many tasks are done and how many there are; of none, with a line to show."""
 
 _listener: ContextVar[Listener | None] = ContextVar("dpmask_progress", default=None)
 
@@ -20,6 +20,11 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+def note(text: str) -> None:
+    """Say a line about a pass that is done."""
+    current()(text, 0, 0)
 
 
 def current() -> Listener:

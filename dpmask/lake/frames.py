@@ -14,7 +14,7 @@ from dask.delayed import delayed
 
 from dpmask.engine.passes import Block, Span, map_blocks
 from dpmask.errors import InputError, JobError
-from dpmask.lake.columns import Rows, require_known
+from dpmask.lake.columns import Floats, Rows, floats, require_known, require_numeric
 from dpmask.lake.table import Step, Table
 
 _FRAME_ROWS = 1_000_000
@@ -123,6 +123,25 @@ def _mask_part(
     return frame.assign(
         **{name: columns[name].astype(frame[name].dtype) if name in same else columns[name] for name in columns}
     )
+
+
+def derive_frame(
+    table: Any, columns: Sequence[str], function: Callable[[list[Floats]], dict[str, Any]], who: str
+) -> Any:
+    """New columns from floats of these, with the index of the frame they came from."""
+    frame = to_dask(table) if isinstance(table, Table) else table
+    checked = frame.head(0, npartitions=-1) if isinstance(frame, dd.DataFrame) else frame
+    require_numeric(table_of(checked, who).schema, columns, who)
+    if isinstance(frame, pd.DataFrame):
+        return _derive_part(frame, columns, function)
+    return frame[list(columns)].map_partitions(
+        _derive_part, columns, function, meta=_derive_part(frame._meta, columns, function)
+    )
+
+
+def _derive_part(frame: pd.DataFrame, columns: Sequence[str], function: Callable[..., dict[str, Any]]) -> pd.DataFrame:
+    rows = _from_pandas(frame, columns)
+    return pd.DataFrame(function([floats(rows, column) for column in columns]), index=frame.index)
 
 
 def join(original: Any, masked: Any, columns: Sequence[str], rename: Callable[[str], str], who: str) -> Table:

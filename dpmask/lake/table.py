@@ -76,8 +76,13 @@ class Table:
         label: str,
     ) -> Summary:
         """Summaries of these columns as floats, each contiguous, NaN where missing, merged over all blocks."""
-        on_floats = partial(_with_floats, function, tuple(columns))
-        return reduce_blocks(self._on(columns, on_floats), merge, self.blocks, label)
+        return reduce_blocks(self.on_floats(columns, partial(_alone, function)), merge, self.blocks, label)
+
+    def on_floats(
+        self, columns: Sequence[str], function: Callable[[list[Floats], Span], Any]
+    ) -> Callable[[Any, Span], Any]:
+        """A task that hands a block's columns to a function as floats, each contiguous, NaN where missing."""
+        return self._on(columns, partial(_with_floats, function, tuple(columns)))
 
     def reader(self, columns: Sequence[str]) -> Callable[[Any, Span], Rows]:
         """What makes these columns out of a block's content."""
@@ -119,8 +124,14 @@ def _on_rows(
     return function(rows.select(columns), span)
 
 
-def _with_floats(function: Callable[[list[Floats]], Any], columns: tuple[str, ...], rows: Rows, span: Span) -> Any:
-    return function([floats(rows, column) for column in columns])
+def _alone(function: Callable[[list[Floats]], Any], columns: list[Floats], span: Span) -> Any:
+    return function(columns)
+
+
+def _with_floats(
+    function: Callable[[list[Floats], Span], Any], columns: tuple[str, ...], rows: Rows, span: Span
+) -> Any:
+    return function([floats(rows, column) for column in columns], span)
 
 
 def _rows_only(rows: Rows, span: Span) -> Rows:
@@ -144,3 +155,10 @@ def mask(step: Step, table: Any, who: str) -> Any:
     from dpmask.lake.frames import mask_frame
 
     return mask_frame(step, table, who)
+
+
+def derive(table: Any, columns: Sequence[str], function: Callable[[list[Floats]], dict[str, Any]], who: str) -> Any:
+    """New columns computed from these, record by record: a frame of the same kind and index, lazy unless pandas."""
+    from dpmask.lake.frames import derive_frame
+
+    return derive_frame(table, columns, function, who)

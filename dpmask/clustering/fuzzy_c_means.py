@@ -1,0 +1,327 @@
+"""Fuzzy c-means and entropy-based fuzzy c-means, with tolerance and linear constraints, over Dask.
+
+Every record belongs to every cluster to a degree u_ik. Fuzziness m (FCM) or the entropy weight lambda (EFCM) says how
+sharply: m near 1 and large lambda are almost crisp. A tolerance kappa lets each record move towards the centres by up
+to that distance before it counts; constraints such as net + tax = gross hold for every centre, in original units.
+
+Papers: Torra 2020 (EFCM, constraints: Props. 1-5), Torra, Endo and Miyamoto 2009 (tolerance). Passes over the data: one
+for the spread, then one for each iteration, usually below 12 (see dpmask.clustering.iteration). Memory per task: one
+block of the clustered columns; blocks stay in memory between passes where they fit. Nothing of size records x clusters
+is made, but for ``memberships``, which are lazy.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.clustering.iteration import Model, Records, Solution, Step, corrected, descend, plus_plus, solve
+from dpmask.clustering.scaling import (
+    Constrained,
+    Inputs,
+    Preparation,
+    Scale,
+    collapse_threshold,
+    constrained,
+    joined,
+    spread_of,
+)
+from dpmask.engine import progress
+from dpmask.engine.draws import Subkey, make_key, record_uniforms
+from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.acceleration import Anderson
+from dpmask.kernels.fuzzy import CenterSums, labels, largest_fuzziness, memberships, merge
+from dpmask.kernels.spread import Spread
+from dpmask.lake import table as tables
+from dpmask.lake.columns import is_numeric, require_numeric
+from dpmask.parameters import require_choice, require_flag, require_integer, require_number
+
+Floats = NDArray[np.float64]
+
+_WHO = "FuzzyCMeans"
+_DEFAULT_FUZZINESS = 2.0
+_ENTROPY_FACTOR = 10.0
+_SAMPLE = 50_000
+_COINCIDENT = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class FuzzyCMeans:
+    """Parameters of a fuzzy clustering.
+
+    ``fuzziness`` is the papers' m (1 is crisp, 2 if nothing is said); ``entropy`` their lambda, or "auto" for ten times
+    the value below which all centres collapse into one. ``tolerance`` is kappa in clustering units (standard deviations
+    when standardised): a number, or the name of a column that holds one for each record. ``constraints`` are written as
+    in "net + tax = gross" or "age >= 0". ``nulls``: "refuse", "drop" records with a missing value, or "partial"
+    distances over the values a record has. The centres move less than ``shift`` in the last pass. ``two_grid`` and
+    ``accelerate`` save passes, never change the result.
+    """
+
+    clusters: int
+    fuzziness: float | None = None
+    entropy: float | str | None = None
+    tolerance: float | str | None = None
+    constraints: tuple[str, ...] = ()
+    starts: int = 20
+    standardise: bool = True
+    initial: Any = None
+    max_passes: int = 1000
+    shift: float = 1e-6
+    accelerate: bool = True
+    two_grid: bool = True
+    nulls: str = "refuse"
+
+    def __post_init__(self) -> None:
+        for name in ("clusters", "starts", "max_passes"):
+            require_integer(self, name, at_least=1)
+        for name in ("standardise", "accelerate", "two_grid"):
+            require_flag(self, name)
+        require_number(self, "shift", above=0)
+        require_choice(self, "nulls", ("refuse", "drop", "partial"))
+        if self.fuzziness is not None and self.entropy is not None:
+            raise JobError(f"{_WHO}: give either fuzziness or entropy, not both.")
+        if self.fuzziness is not None:
+            require_number(self, "fuzziness", at_least=1, at_most=largest_fuzziness(self.clusters))
+        if self.entropy is not None and self.entropy != "auto":
+            require_number(self, "entropy", above=0)
+        if self.tolerance is not None and not isinstance(self.tolerance, str):
+            require_number(self, "tolerance", at_least=0)
+        texts = (self.constraints,) if isinstance(self.constraints, str) else tuple(self.constraints)
+        object.__setattr__(self, "constraints", texts)
+
+    def fit(
+        self,
+        table: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        weight: str | None = None,
+        key: str | bytes | Subkey | None = None,
+        seed: int | None = None,
+    ) -> FittedFuzzyCMeans:
+        """Find the centres. Without columns: all numeric ones but weight and tolerance. Without seed: seed 0."""
+        subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-means")
+        source = tables.as_table(table, _WHO)
+        inputs = self._inputs(source.masked_schema, columns, weight)
+        seen = spread_of(source, inputs, _WHO)
+        self._check(seen, inputs.columns)
+        scale = Scale(seen.mean, seen.sd) if self.standardise else Scale(0.0 * seen.mean, 0.0 * seen.mean + 1.0)
+        limits = constrained(self.constraints, inputs.columns, scale, _WHO)
+        covariance = seen.covariance / np.outer(scale.sd, scale.sd)
+        threshold = collapse_threshold(covariance, limits.units if limits else None)
+        model = self._model(threshold, limits)
+        preparation = Preparation(inputs, scale, self.nulls == "drop", _WHO)
+        solution = self._solve(source, preparation, model, subkey)
+        centers = limits.released(solution.centers, scale) if limits else scale.to_original(solution.centers)
+        return FittedFuzzyCMeans(self, preparation, model, solution, centers, threshold)._with_warnings()
+
+    def _inputs(self, schema: Any, columns: Sequence[str] | None, weight: str | None) -> Inputs:
+        tolerance = self.tolerance if isinstance(self.tolerance, str) else None
+        if columns is None:
+            columns = [
+                field.name for field in schema if is_numeric(field.type) and field.name not in {weight, tolerance}
+            ]
+        inputs = Inputs(tuple(columns), weight, tolerance)
+        require_numeric(schema, inputs.names, _WHO)
+        if not columns:
+            raise JobError(f"{_WHO}: the table has no numeric column.")
+        return inputs
+
+    def _check(self, seen: Spread, columns: Sequence[str]) -> None:
+        """Refuse what cannot be clustered, without showing a value."""
+        for number, name in enumerate(columns):
+            missing = seen.rows - seen.values[number] - seen.infinite[number]
+            if seen.infinite[number]:
+                raise InputError(f"{_WHO}: column '{name}' holds infinite values in {seen.infinite[number]} records.")
+            if not seen.values[number]:
+                raise InputError(f"{_WHO}: column '{name}' has no value in any record. Take it out of columns.")
+            if missing and self.nulls == "refuse":
+                raise InputError(
+                    f"{_WHO}: column '{name}' is missing in {missing} records. nulls='drop' leaves such records out, "
+                    "nulls='partial' uses the values they have."
+                )
+            if self.standardise and seen.low[number] == seen.high[number]:
+                raise InputError(
+                    f"{_WHO}: column '{name}' is constant, it cannot be standardised. Take it out of columns."
+                )
+        if seen.rows < self.clusters:
+            raise InputError(f"{_WHO}: {self.clusters} clusters need at least as many records; there are {seen.rows}.")
+        if self.nulls == "drop" and not seen.complete > 0.0:
+            raise InputError(f"{_WHO}: no record is complete, so nulls='drop' leaves none. nulls='partial' would.")
+
+    def _model(self, threshold: float, limits: Constrained | None) -> Model:
+        entropy = _ENTROPY_FACTOR * threshold if self.entropy == "auto" else self.entropy
+        fuzziness = None if entropy is not None else self.fuzziness or _DEFAULT_FUZZINESS
+        tolerance = None if isinstance(self.tolerance, str) else self.tolerance
+        feasible = limits.units if limits else None
+        return Model(fuzziness, entropy, tolerance, self.nulls == "partial", feasible)  # type: ignore[arg-type]
+
+    def _solve(self, source: tables.Table, preparation: Preparation, model: Model, key: Subkey) -> Solution:
+        """Cluster a sample in one task; if it is not all of the data, go on with passes over all of it."""
+        names = preparation.inputs.names
+        share = min(1.0, _SAMPLE / source.rows)
+        sampled = source.on_floats(names, partial(preparation.sample, key.subkey("sample"), share))
+        sample = hold_joined(sampled, joined, source.blocks, "sample")
+        draws = record_uniforms(key.subkey("starts"), 0, self.starts * self.clusters).reshape(self.starts, -1)
+        start = partial(_start, model, self._initial(preparation), draws, self.shift, self.max_passes)
+        (solution,) = map_blocks(start, sample, "starts")
+        if share == 1.0:
+            _tell(solution.history[-1])
+            return solution
+        read = source.on_floats(names, preparation.records)
+        blocks: Blocks = source.blocks
+        if fits_in_memory(source.rows * len(names) * 8):
+            blocks, read = hold_blocks(read, blocks, "hold"), _as_held
+        one_pass = partial(_full_pass, model, read, blocks)
+        return descend(one_pass, solution.centers, self.shift, self.max_passes, self._accelerator(model, sample), _tell)
+
+    def _accelerator(self, model: Model, sample: Blocks) -> Any:
+        if self.two_grid:
+            return lambda point, image: map_blocks(partial(_correct, model, point, image), sample, "two grids")[0]
+        return Anderson() if self.accelerate else None
+
+    def _initial(self, preparation: Preparation) -> Floats | None:
+        if self.initial is None:
+            return None
+        initial = np.asarray(self.initial, dtype=np.float64)
+        shape = (self.clusters, len(preparation.inputs.columns))
+        if initial.shape != shape or not np.isfinite(initial).all():
+            raise JobError(f"{_WHO}: initial must be {shape[0]} x {shape[1]} finite numbers; got {initial.shape}.")
+        return preparation.scale.to_units(initial)
+
+
+def _start(
+    model: Model, initial: Floats | None, draws: Floats, shift: float, passes: int, records: Records, span: Span
+) -> Solution:
+    starts = plus_plus(records, draws.shape[1], draws) if initial is None else initial[None]
+    return solve(model, records, starts, shift, passes)
+
+
+def _as_held(content: Records, span: Span) -> Records:
+    return content
+
+
+def _full_pass(model: Model, read: Callable[..., Records], blocks: Blocks, centers: Floats) -> tuple[Floats, float]:
+    sums = reduce_blocks(partial(_block_sums, model, read, centers[None]), merge, blocks, "fuzzy c-means")
+    return model.image(sums, centers[None])[0], float(sums.objective[0])
+
+
+def _block_sums(model: Model, read: Callable[..., Records], centers: Floats, content: Any, span: Span) -> CenterSums:
+    return model.sums(read(content, span), centers)
+
+
+def _correct(model: Model, point: Floats, image: Floats, records: Records, span: Span) -> Floats:
+    return corrected(model, records, point, image)
+
+
+def _tell(step: Step) -> None:
+    progress.note(f"fuzzy c-means: pass {step.number}, objective {step.objective:.8g}, shift {step.shift:.2g}")
+
+
+@dataclass(frozen=True)
+class FittedFuzzyCMeans:
+    """Centres in original units, and how they were found."""
+
+    method: FuzzyCMeans
+    preparation: Preparation
+    model: Model
+    solution: Solution
+    centers: Floats
+    threshold: float
+    """The entropy weight below which the centres of these data collapse."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The clustered columns, in the order of the centres' second axis."""
+        return self.preparation.inputs.columns
+
+    @property
+    def objective(self) -> float:
+        """J, in the units it was clustered in."""
+        return self.solution.objective
+
+    @property
+    def history(self) -> tuple[Step, ...]:
+        """Objective and shift of every pass."""
+        return self.solution.history
+
+    @property
+    def passes(self) -> int:
+        """Passes over the data that iterated the centres."""
+        return len(self.solution.history)
+
+    iterations = passes
+
+    @property
+    def converged(self) -> bool:
+        """Whether the last pass moved the centres by less than ``shift``."""
+        return self.solution.converged
+
+    @property
+    def coincident(self) -> int:
+        """How many centres lie on another one."""
+        centers = self.solution.centers
+        gaps = np.abs(centers[:, None] - centers[None]).max(axis=2) + np.triu(np.full((len(centers),) * 2, np.inf))
+        return int((gaps.min(axis=1, initial=np.inf) < _COINCIDENT).sum())
+
+    def memberships(self, table: Any) -> Any:
+        """How much each record belongs to each cluster: a frame of the same kind and index, computed when asked for.
+
+        A record that cannot be placed for missing values has none.
+        """
+        names = [f"cluster_{number}" for number in range(len(self.centers))]
+        return tables.derive(table, self.preparation.inputs.names, partial(self._memberships, names), _WHO)
+
+    def labels(self, table: Any) -> Any:
+        """The nearest centre of each record, as a series; -1 for a record that cannot be placed for missing values."""
+        return tables.derive(table, self.preparation.inputs.names, self._labels, _WHO)["label"]
+
+    def _placed(self, columns: Sequence[Floats]) -> tuple[Records, NDArray[np.bool_]]:
+        records = self.preparation._replace(drop=False).records(columns, Span(0, 0))
+        present = ~np.isnan(records.values)
+        placed: NDArray[np.bool_] = np.any(present, axis=0) if self.model.partial else np.all(present, axis=0)
+        return records, placed
+
+    def _memberships(self, names: list[str], columns: Sequence[Floats]) -> dict[str, Any]:
+        records, placed = self._placed(columns)
+        shares = memberships(
+            records.values,
+            self.solution.centers,
+            fuzziness=self.model.fuzziness,
+            entropy=self.model.entropy,
+            tolerance=self.model.tolerance if records.tolerances is None else records.tolerances,
+            partial=self.model.partial,
+        )
+        shares[:, ~placed] = np.nan
+        return dict(zip(names, shares, strict=True))
+
+    def _labels(self, columns: Sequence[Floats]) -> dict[str, Any]:
+        records, placed = self._placed(columns)
+        nearest = labels(records.values, self.solution.centers, partial=self.model.partial)
+        return {"label": np.where(placed, nearest, -1)}
+
+    def _with_warnings(self) -> FittedFuzzyCMeans:
+        """Say what a user must know of this result."""
+        if self.model.entropy is not None and self.model.entropy <= self.threshold and len(self.centers) > 1:
+            _warn(
+                f"entropy {self.model.entropy:.4g} is not above {self.threshold:.4g}, below which all centres of these "
+                "data collapse into one. Useful values are 3 to 100 times that; entropy='auto' takes 10 times."
+            )
+        elif self.coincident:
+            _warn(f"{self.coincident} of {len(self.centers)} centres lie on another one. Ask for fewer clusters.")
+        if not self.converged:
+            _warn(
+                f"after {self.passes} passes the centres still move by {self.history[-1].shift:.2g}. "
+                "Raise max_passes or shift."
+            )
+        return self
+
+
+def _warn(text: str) -> None:
+    warnings.warn(f"{_WHO}: {text}", stacklevel=4)

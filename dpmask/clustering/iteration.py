@@ -1,0 +1,185 @@
+"""Bringing centres to a fixed point v = F(v) in few passes over the data.
+
+A sample is clustered first, from several k-means++ starts, in one task. Then, with two grids, each pass over all the
+data gives F(v) and the defect F(v) - F_sample(v), and the sample is solved again with that defect added, which costs no
+pass. Where the objective rises the plain step is taken instead. The last step is a plain pass over all the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.acceleration import Anderson
+from dpmask.kernels.fuzzy import CenterSums, center_sums
+from dpmask.kernels.projection import Feasible, project
+
+Floats = NDArray[np.float64]
+
+_ROUNDING = 1e-13
+_COARSE = 1e-4
+"""Starts are compared when their centres move less than this: which optimum each goes to is clear by then."""
+_SHARE = 0.01
+"""The sample is solved to this share of the step that the last pass over all data made."""
+_SAMPLE_PASSES = 500
+
+
+class Records(NamedTuple):
+    """A block in clustering units: columns x rows, with weights and tolerances where there are any."""
+
+    values: Floats
+    weights: Floats | None
+    tolerances: Floats | None
+
+
+class Model(NamedTuple):
+    """What a pass computes: memberships, distances, and the set the centres must lie in."""
+
+    fuzziness: float | None
+    entropy: float | None
+    tolerance: float | None
+    partial: bool
+    feasible: Feasible | None
+
+    def sums(self, records: Records, centers: Floats) -> CenterSums:
+        """One pass over a block, all starts together."""
+        tolerance = self.tolerance if records.tolerances is None else records.tolerances
+        return center_sums(
+            records.values,
+            centers,
+            fuzziness=self.fuzziness,
+            entropy=self.entropy,
+            weights=records.weights,
+            tolerance=tolerance,
+            partial=self.partial,
+        )
+
+    def image(self, sums: CenterSums, centers: Floats) -> Floats:
+        """F(centers): the next centres, in the feasible set, nearest in the metric of the clusters' column weights."""
+        image = sums.centers(centers)
+        if self.feasible is None:
+            return image
+        return project(image, self.feasible, sums.weight if self.partial else None)
+
+
+class Step(NamedTuple):
+    """One line of a history: the objective at the centres of a pass, and how far the pass moved them."""
+
+    number: int
+    objective: float
+    shift: float
+
+
+class Solution(NamedTuple):
+    """Centres in clustering units, the objective, and how they came about."""
+
+    centers: Floats
+    objective: float
+    history: tuple[Step, ...]
+    converged: bool
+
+
+def plus_plus(records: Records, clusters: int, draws: Floats) -> Floats:
+    """k-means++ starts, one for each row of uniforms (starts x clusters); a missing value counts as the mean, 0."""
+    values = np.nan_to_num(records.values)
+    weight = np.ones(values.shape[1]) if records.weights is None else records.weights
+    return np.array([_one_start(values, weight, line) for line in draws[:, :clusters]])
+
+
+def _one_start(values: Floats, weight: Floats, draws: Floats) -> Floats:
+    """Each next centre is a record drawn with probability proportional to its weight times its squared distance."""
+    chosen: list[int] = []
+    nearest = np.ones(values.shape[1])
+    for draw in draws:
+        mass = np.cumsum(nearest * weight)
+        if not mass[-1] > 0.0:  # fewer different records than centres
+            mass = np.cumsum(weight)
+        chosen.append(min(int(np.searchsorted(mass, draw * mass[-1], side="right")), len(mass) - 1))
+        distance = ((values - values[:, chosen[-1:]]) ** 2).sum(axis=0)
+        nearest = distance if len(chosen) == 1 else np.minimum(nearest, distance)
+    return values[:, chosen].T
+
+
+def solve(model: Model, records: Records, starts: Floats, shift: float, passes: int) -> Solution:
+    """The best of several starts on one block: all together until it is clear where each goes, then the best one on."""
+    points = starts if model.feasible is None else project(starts, model.feasible)
+    if len(points) > 1:
+        points, objectives = _all_starts(model, records, points, max(shift, _COARSE), passes)
+        points = points[[int(np.argmin(objectives))]]
+    return descend(lambda centers: _one_pass(model, records, centers), points[0], shift, passes, Anderson())
+
+
+def _all_starts(model: Model, records: Records, points: Floats, shift: float, passes: int) -> tuple[Floats, Floats]:
+    """Every start brought near its optimum; those that have arrived wait for the others."""
+    loops = [Anderson() for _ in points]
+    objectives = np.full(len(points), np.inf)
+    active = np.arange(len(points))
+    for _ in range(passes):
+        sums = model.sums(records, points[active])
+        images = model.image(sums, points[active])
+        arrived = np.abs(images - points[active]).max(axis=(1, 2)) < shift
+        for place, start in enumerate(active):
+            objectives[start] = sums.objective[place]
+            proposal = loops[start].propose(points[start], images[place], float(sums.objective[place]))
+            points[start] = images[place] if arrived[place] else _feasible(model, proposal)
+        active = active[~arrived]
+        if not len(active):
+            break
+    return points, objectives
+
+
+def _feasible(model: Model, centers: Floats) -> Floats:
+    return centers if model.feasible is None else project(centers, model.feasible)
+
+
+def _one_pass(model: Model, records: Records, centers: Floats) -> tuple[Floats, float]:
+    sums = model.sums(records, centers[None])
+    return model.image(sums, centers[None])[0], float(sums.objective[0])
+
+
+def descend(
+    one_pass: Callable[[Floats], tuple[Floats, float]],
+    start: Floats,
+    shift: float,
+    passes: int,
+    accelerate: Anderson | Callable[[Floats, Floats], Floats] | None,
+    tell: Callable[[Step], None] = lambda step: None,
+) -> Solution:
+    """Iterate one pass to a fixed point. ``accelerate`` proposes the next centres from v and F(v); None takes F(v)."""
+    history: list[Step] = []
+    point, last_image, lowest = start, start, np.inf
+    image, objective = start, np.inf
+    for number in range(1, passes + 1):
+        image, objective = one_pass(point)
+        history.append(Step(number, objective, float(np.abs(image - point).max())))
+        tell(history[-1])
+        if history[-1].shift < shift:
+            break
+        if isinstance(accelerate, Anderson):
+            point = accelerate.propose(point, image, objective)
+        elif objective > lowest + _ROUNDING * abs(lowest):
+            point, lowest = last_image, np.inf  # the proposal went uphill: the plain step instead
+        else:
+            lowest, last_image = objective, image
+            point = image if accelerate is None else accelerate(point, image)
+    return Solution(image, objective, tuple(history), history[-1].shift < shift)
+
+
+def corrected(model: Model, records: Records, point: Floats, image: Floats) -> Floats:
+    """The fixed point of F_sample + defect, where the defect is what F_sample lacks of F at ``point``.
+
+    Anderson acceleration here goes by the residual, as F_sample + defect descends no objective of its own.
+    """
+    defect = image - _one_pass(model, records, point)[0]
+    goal = _SHARE * float(np.abs(image - point).max())
+    anderson, now = Anderson(), image
+    for _ in range(_SAMPLE_PASSES):
+        step = _feasible(model, _one_pass(model, records, now)[0] + defect)
+        residual = float(np.linalg.norm(step - now))
+        if np.abs(step - now).max() < goal:
+            break
+        now = _feasible(model, anderson.propose(now, step, residual))
+    return step

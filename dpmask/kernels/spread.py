@@ -1,0 +1,96 @@
+"""Weighted means, variances and covariances of a block's columns, with their missing and infinite values counted.
+
+Each column's own mean and variance come from the values it has; covariances from the complete records. Merged as in
+Chan, Golub and LeVeque (1979).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+class Spread(NamedTuple):
+    """One block's share. Arrays have an entry for each column."""
+
+    rows: int
+    values: Counts  # present and finite
+    infinite: Counts
+    low: Floats
+    high: Floats
+    weight: Floats  # of the present values
+    mean: Floats
+    squares: Floats  # weighted sum of squared deviations
+    complete: float  # weight of the complete records
+    center: Floats  # their mean
+    products: Floats  # columns x columns: their weighted sum of products of deviations
+
+    @property
+    def sd(self) -> Floats:
+        """Standard deviations, divided by the weight."""
+        sd: Floats = np.sqrt(self.squares / np.where(self.weight > 0.0, self.weight, 1.0))
+        return sd
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariances of the complete records, divided by their weight."""
+        return self.products / (self.complete if self.complete > 0.0 else 1.0)
+
+
+def spread(columns: Sequence[Floats], weights: Floats | None = None) -> Spread:
+    """The spread of one block, given as its columns; NaN is a missing value. Without weights each record weighs 1."""
+    block = np.array(columns)
+    rows = block.shape[1]
+    weight = np.ones(rows) if weights is None else weights
+    present = np.isfinite(block)
+    infinite = np.isinf(block).sum(axis=1)
+    whole = present.all(axis=0)
+    zeroed = np.where(present, block, 0.0)
+    total = present @ weight
+    mean = (zeroed @ weight) / np.where(total > 0.0, total, 1.0)
+    deviations = np.where(present, block - mean[:, None], 0.0)
+    kept, kept_weight = block[:, whole], weight[whole]
+    complete = float(kept_weight.sum())
+    center = (kept @ kept_weight) / (complete if complete > 0.0 else 1.0)
+    kept = kept - center[:, None]
+    return Spread(
+        rows,
+        present.sum(axis=1),
+        infinite,
+        np.where(present, block, np.inf).min(axis=1, initial=np.inf),
+        np.where(present, block, -np.inf).max(axis=1, initial=-np.inf),
+        total,
+        mean,
+        deviations**2 @ weight,
+        complete,
+        center,
+        (kept * kept_weight) @ kept.T,
+    )
+
+
+def merge_spread(left: Spread, right: Spread) -> Spread:
+    """The spread of both parts together."""
+    weight, complete = left.weight + right.weight, left.complete + right.complete
+    share = right.weight / np.where(weight > 0.0, weight, 1.0)
+    step = right.mean - left.mean
+    part = right.complete / complete if complete > 0.0 else 0.0
+    jump = right.center - left.center
+    return Spread(
+        left.rows + right.rows,
+        left.values + right.values,
+        left.infinite + right.infinite,
+        np.minimum(left.low, right.low),
+        np.maximum(left.high, right.high),
+        weight,
+        left.mean + step * share,
+        left.squares + right.squares + step**2 * left.weight * share,
+        complete,
+        left.center + jump * part,
+        left.products + right.products + np.outer(jump, jump) * left.complete * part,
+    )
