@@ -10,11 +10,12 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "read_lake": "dpmask.lake.source",
     "Lake": "dpmask.lake.source",
+    "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
     "NoiseAddition": "dpmask.masking.noise",
 }
 _MODULES = ("utility",)
 
-__all__ = ["Lake", "NoiseAddition", "__version__", "read_lake", "utility"]
+__all__ = ["FuzzyCMeans", "Lake", "NoiseAddition", "__version__", "read_lake", "utility"]
 
 
 def __getattr__(name: str) -> Any:

@@ -289,6 +289,10 @@ class FittedFuzzyCMeans:
         return records, placed
 
     def _memberships(self, names: list[str], columns: Sequence[Floats]) -> dict[str, Any]:
+        return dict(zip(names, self.shares(columns), strict=True))
+
+    def shares(self, columns: Sequence[Floats]) -> Floats:
+        """Memberships (clusters x rows) of one block, given as its columns; NaN for a record that cannot be placed."""
         records, placed = self._placed(columns)
         shares = memberships(
             records.values,
@@ -299,7 +303,7 @@ class FittedFuzzyCMeans:
             partial=self.model.partial,
         )
         shares[:, ~placed] = np.nan
-        return dict(zip(names, shares, strict=True))
+        return shares
 
     def _labels(self, columns: Sequence[Floats]) -> dict[str, Any]:
         records, placed = self._placed(columns)
@@ -314,7 +318,7 @@ class FittedFuzzyCMeans:
                 "data collapse into one. Useful values are 3 to 100 times that; entropy='auto' takes 10 times."
             )
         elif self.coincident:
-            _warn(f"{self.coincident} of {len(self.centers)} centres lie on another one. Ask for fewer clusters.")
+            _warn(f"{self.coincident} of {len(self.centers)} centres lie on another one. Take fewer, or sharper ones.")
         if not self.converged:
             _warn(
                 f"after {self.passes} passes the centres still move by {self.history[-1].shift:.2g}. "

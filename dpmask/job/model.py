@@ -9,13 +9,11 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from dpmask import utility
 from dpmask.errors import JobError, nearest
 from dpmask.job.reading import JobText, KeyPath
 from dpmask.masking import METHODS, method_class
 from dpmask.release.policy import Rule, check_rule, parse_rule
-
-MEASURES: dict[str, Callable[..., Any]] = {**utility.MEASURES}
+from dpmask.utility import MEASURES, measure_function
 
 
 def _whole(value: object) -> object:
@@ -72,7 +70,7 @@ class Measure(NamedTuple):
     @property
     def judged(self) -> tuple[str, ...]:
         """The fields of the result that a policy can speak of."""
-        fields: tuple[str, ...] = get_type_hints(MEASURES[self.measure])["return"].judged
+        fields: tuple[str, ...] = get_type_hints(measure_function(self.measure))["return"].judged
         return fields
 
 
@@ -127,7 +125,7 @@ def _method(text: JobText, number: int, step: dict[str, Any]) -> Any:
 def _measure(text: JobText, number: int, step: dict[str, Any]) -> Measure:
     path: KeyPath = ("measure", number)
     name = step.pop("measure", None)
-    function = _choice(text, path, name, "measure", MEASURES, MEASURES.get)
+    function = _choice(text, path, name, "measure", MEASURES, measure_function)
     label = step.pop("as", name)
     if not isinstance(label, str):
         raise JobError(text.error((*path, "as"), f"must be a name; got {label!r}."))
@@ -198,10 +196,11 @@ def _shown(value: object) -> str:
 def json_schema() -> dict[str, Any]:
     """The job file's JSON Schema, with the methods and measures that are built."""
     schema = JobFile.model_json_schema()
-    steps = {"mask": ("method", {name: method_class(name) for name in METHODS}), "measure": ("measure", MEASURES)}
-    for key, (choice, known) in steps.items():
+    steps = {"mask": ("method", METHODS, method_class), "measure": ("measure", MEASURES, measure_function)}
+    for key, (choice, known, find) in steps.items():
         options = []
-        for name, target in known.items():
+        for name in known:
+            target = find(name)
             option = parameter_model(target).model_json_schema()
             option["title"] = name
             option["description"] = inspect.getdoc(target)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpmask.errors import DpmaskError, InputError, PolicyRefusal, StorageError, TargetError, VerificationError
 from dpmask.job.account import account, public_part
-from dpmask.job.model import MEASURES, Job
+from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, prepare
 from dpmask.lake.storage import Place
 from dpmask.lake.table import Table
@@ -25,6 +25,7 @@ from dpmask.release.staging import Folder, StagedFile, stage, staged_table
 from dpmask.release.verify import verify
 from dpmask.report.page import report_page
 from dpmask.report.statement import statement
+from dpmask.utility import measure_function
 
 Tell = Callable[[str], None]
 
@@ -66,7 +67,7 @@ def run(under_way: Run) -> None:
         files = stage(table, prepared.columns, folder)
     with under_way.stage("measure"):
         masked = staged_table(table, prepared.columns, folder)
-        results = {one.name: MEASURES[one.measure](prepared.lake, masked, **one.parameters) for one in job.measures}
+        results = {m.name: measure_function(m.measure)(prepared.lake, masked, **m.parameters) for m in job.measures}
     with under_way.stage("decide"):
         verdicts = [judge(rule, results[rule.measure]) for rule in job.rules]
         told = account(prepared, fitted, results, verdicts)

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from dpmask.utility.il1s import il1s
+from importlib import import_module
+from typing import Any
 
-MEASURES = {"il1s": il1s}
+MEASURES = {
+    "il1s": "dpmask.utility.il1s:il1s",
+    "cluster_distance": "dpmask.utility.cluster_distance:cluster_distance",
+}
 
-__all__ = ["MEASURES", "il1s"]
+
+def measure_function(name: str) -> Any:
+    """The function behind a job's ``measure:``, loaded when it is first used."""
+    module, function = MEASURES[name].split(":")
+    globals()[name] = found = getattr(import_module(module), function)  # over the module of the same name
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    if name in MEASURES:
+        return measure_function(name)
+    raise AttributeError(f"module 'dpmask.utility' has no attribute '{name}'")

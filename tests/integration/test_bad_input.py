@@ -205,7 +205,7 @@ WRONG_KEYS = {
     "no method": ({"mask": [{"scale": 1}]}, "mask[0]: says no method:"),
     "unknown measure": (
         {"measure": [{"measure": "luck"}]},
-        "measure[0].measure: there is no measure 'luck'. Measures built: il1s.",
+        "measure[0].measure: there is no measure 'luck'. Measures built: cluster_distance, il1s.",
     ),
     "unknown parameter": (
         {"mask": [{"method": "noise", "columns": ["age"], "scal": 1}]},
