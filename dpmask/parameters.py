@@ -21,9 +21,9 @@ def require_number(
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     low = (above is None or value > above) and (at_least is None or value >= at_least) if number else False
     if not (number and low and value <= at_most):
-        limits = [f"> {above:g}"] * (above is not None) + [f">= {at_least:g}" if at_least is not None else ""]
-        limits += [f"<= {at_most:g}"] * (at_most < math.inf)
-        raise _refuse(owner, name, " ".join(["a number", " and ".join(filter(None, limits))]).strip(), value)
+        limits = [("> ", above), (">= ", at_least), ("<= ", at_most if at_most < math.inf else None)]
+        told = " and ".join(f"{sign}{limit:g}" for sign, limit in limits if limit is not None)
+        raise _refuse(owner, name, f"a number {told}".strip(), value)
 
 
 def require_integer(owner: Any, name: str, *, at_least: int) -> None:

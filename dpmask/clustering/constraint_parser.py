@@ -16,6 +16,8 @@ from difflib import get_close_matches
 from fractions import Fraction
 from typing import NamedTuple, NoReturn
 
+from dpmask.errors import JobError
+
 _QUOTES = "`'\""
 _RELATIONS = {"=": "=", "==": "=", "<=": "<=", "≤": "<=", ">=": ">=", "≥": ">="}
 _SIGNS = {"+": "+", "-": "-", "−": "-", "*": "*", "×": "*", "·": "*", "/": "/", "(": "(", ")": ")"}
@@ -35,7 +37,7 @@ _DEEPEST = 50
 _LONGEST = 100
 
 
-class ConstraintError(ValueError):
+class ConstraintError(JobError):
     """A constraint that cannot be used; the message shows it and points at the part."""
 
 
