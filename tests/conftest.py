@@ -1,5 +1,6 @@
 """What many tests share: small lakes, job files, the command line, a real cluster, a real object store."""
 
+import hashlib
 import json
 import os
 import signal
@@ -9,6 +10,12 @@ import time
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
+
+# Compiled kernels are cached under a digest of all kernels: numba looks only at the file of the function that is called,
+# not at those it calls into, so after an edit it would run old code.
+KERNELS = Path(__file__).parents[1] / "dpmask" / "kernels"
+DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(KERNELS.glob("*.py")))).hexdigest()[:16]
+os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parents[1] / ".numba_cache" / DIGEST)
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +31,13 @@ def reference():
     if not REFERENCE.is_dir():
         pytest.skip(f"no reference data at {REFERENCE}; set DPMASK_REFERENCE_DATA")
     return REFERENCE
+
+
+@pytest.fixture(scope="session")
+def census(reference):
+    """The CASC census data, standardised with ddof=0, columns x rows."""
+    table = np.loadtxt(reference / "census.csv", delimiter=",", skiprows=1)
+    return np.ascontiguousarray(((table - table.mean(axis=0)) / table.std(axis=0)).T)
 
 
 def people(rows=1000, seed=0):

@@ -36,7 +36,6 @@ from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key, record_uniforms
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.acceleration import Anderson
 from dpmask.kernels.fuzzy import CenterSums, labels, largest_fuzziness, memberships, merge
 from dpmask.kernels.spread import Spread
 from dpmask.lake import table as tables
@@ -169,7 +168,7 @@ class FuzzyCMeans:
         sampled = source.on_floats(names, partial(preparation.sample, key.subkey("sample"), share))
         sample = hold_joined(sampled, joined, source.blocks, "sample")
         draws = record_uniforms(key.subkey("starts"), 0, self.starts * self.clusters).reshape(self.starts, -1)
-        start = partial(_start, model, self._initial(preparation), draws, self.shift, self.max_passes)
+        start = partial(_start, model, self._initial(preparation), draws, self)
         (solution,) = map_blocks(start, sample, "starts")
         if share == 1.0:
             _tell(solution.history[-1])
@@ -179,12 +178,16 @@ class FuzzyCMeans:
         if fits_in_memory(source.rows * len(names) * 8):
             blocks, read = hold_blocks(read, blocks, "hold"), _as_held
         one_pass = partial(_full_pass, model, read, blocks)
-        return descend(one_pass, solution.centers, self.shift, self.max_passes, self._accelerator(model, sample), _tell)
-
-    def _accelerator(self, model: Model, sample: Blocks) -> Any:
-        if self.two_grid:
-            return lambda point, image: map_blocks(partial(_correct, model, point, image), sample, "two grids")[0]
-        return Anderson() if self.accelerate else None
+        better = partial(_correct_on, model, sample) if self.two_grid else None
+        return descend(
+            one_pass,
+            solution.centers,
+            self.shift,
+            self.max_passes,
+            better=better,
+            accelerate=self.accelerate,
+            tell=_tell,
+        )
 
     def _initial(self, preparation: Preparation) -> Floats | None:
         if self.initial is None:
@@ -197,10 +200,10 @@ class FuzzyCMeans:
 
 
 def _start(
-    model: Model, initial: Floats | None, draws: Floats, shift: float, passes: int, records: Records, span: Span
+    model: Model, initial: Floats | None, draws: Floats, method: FuzzyCMeans, records: Records, span: Span
 ) -> Solution:
     starts = plus_plus(records, draws.shape[1], draws) if initial is None else initial[None]
-    return solve(model, records, starts, shift, passes)
+    return solve(model, records, starts, method.shift, method.max_passes, method.accelerate)
 
 
 def _as_held(content: Records, span: Span) -> Records:
@@ -214,6 +217,11 @@ def _full_pass(model: Model, read: Callable[..., Records], blocks: Blocks, cente
 
 def _block_sums(model: Model, read: Callable[..., Records], centers: Floats, content: Any, span: Span) -> CenterSums:
     return model.sums(read(content, span), centers)
+
+
+def _correct_on(model: Model, sample: Blocks, point: Floats, image: Floats) -> Floats:
+    (better,) = map_blocks(partial(_correct, model, point, image), sample, "two grids")
+    return better
 
 
 def _correct(model: Model, point: Floats, image: Floats, records: Records, span: Span) -> Floats:

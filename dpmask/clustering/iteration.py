@@ -8,6 +8,7 @@ pass. Where the objective rises the plain step is taken instead. The last step i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -103,13 +104,16 @@ def _one_start(values: Floats, weight: Floats, draws: Floats) -> Floats:
     return values[:, chosen].T
 
 
-def solve(model: Model, records: Records, starts: Floats, shift: float, passes: int) -> Solution:
+def solve(
+    model: Model, records: Records, starts: Floats, shift: float, passes: int, accelerate: bool = True
+) -> Solution:
     """The best of several starts on one block: all together until it is clear where each goes, then the best one on."""
     points = starts if model.feasible is None else project(starts, model.feasible)
     if len(points) > 1:
         points, objectives = _all_starts(model, records, points, max(shift, _COARSE), passes)
         points = points[[int(np.argmin(objectives))]]
-    return descend(lambda centers: _one_pass(model, records, centers), points[0], shift, passes, Anderson())
+    one_pass = partial(_one_pass, model, records)
+    return descend(one_pass, points[0], shift, passes, accelerate=accelerate)
 
 
 def _all_starts(model: Model, records: Records, points: Floats, shift: float, passes: int) -> tuple[Floats, Floats]:
@@ -145,12 +149,18 @@ def descend(
     start: Floats,
     shift: float,
     passes: int,
-    accelerate: Anderson | Callable[[Floats, Floats], Floats] | None,
+    *,
+    better: Callable[[Floats, Floats], Floats] | None = None,
+    accelerate: bool = True,
     tell: Callable[[Step], None] = lambda step: None,
 ) -> Solution:
-    """Iterate one pass to a fixed point. ``accelerate`` proposes the next centres from v and F(v); None takes F(v)."""
+    """Iterate one pass to a fixed point.
+
+    ``better`` makes of v and F(v) a better next point than F(v), without a pass; acceleration works on top of either. A
+    point where the objective has risen is given up for the plain step from the last one, F(v), and the history with it.
+    """
     history: list[Step] = []
-    point, last_image, lowest = start, start, np.inf
+    anderson, point, plain, lowest = Anderson(), start, start, np.inf
     image, objective = start, np.inf
     for number in range(1, passes + 1):
         image, objective = one_pass(point)
@@ -158,13 +168,12 @@ def descend(
         tell(history[-1])
         if history[-1].shift < shift:
             break
-        if isinstance(accelerate, Anderson):
-            point = accelerate.propose(point, image, objective)
-        elif objective > lowest + _ROUNDING * abs(lowest):
-            point, lowest = last_image, np.inf  # the proposal went uphill: the plain step instead
-        else:
-            lowest, last_image = objective, image
-            point = image if accelerate is None else accelerate(point, image)
+        if objective > lowest + _ROUNDING * abs(lowest):
+            anderson, point, lowest = Anderson(), plain, np.inf
+            continue
+        plain, lowest = image, objective
+        target = image if better is None else better(point, image)
+        point = anderson.propose(point, target, objective) if accelerate else target
     return Solution(image, objective, tuple(history), history[-1].shift < shift)
 
 

@@ -22,6 +22,8 @@ from dpmask.kernels.vector_math import compiled
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_NO_WEIGHT = 1e-300  # smaller sums have lost their digits to underflow
+
 
 class CenterSums(NamedTuple):
     """One block's share of the next centres."""
@@ -32,11 +34,16 @@ class CenterSums(NamedTuple):
     rows: int  # records counted: all but those with every value missing
     total_weight: float  # sum_k w_k over these
 
+    @property
+    def empty(self) -> NDArray[np.bool_]:
+        """Where nobody weighs on a cluster (with partial distances: on a value of it)."""
+        return self.weight < _NO_WEIGHT
+
     def centers(self, previous: Floats) -> Floats:
-        """The next centres; a cluster (or, with partial distances, a value) that nobody weighs on stays as it was."""
-        weight = self.weight if self.weight.ndim == self.weighted.ndim else self.weight[..., None]
-        safe = np.where(weight > 0.0, weight, 1.0)
-        return np.where(weight > 0.0, self.weighted / safe, previous)
+        """The next centres; what is empty stays as it was."""
+        partial = self.weight.ndim == self.weighted.ndim
+        weight, empty = (self.weight, self.empty) if partial else (self.weight[..., None], self.empty[..., None])
+        return np.where(empty, previous, self.weighted / np.where(empty, 1.0, weight))
 
 
 def merge(left: CenterSums, right: CenterSums) -> CenterSums:
@@ -92,21 +99,11 @@ def center_sums(
     starts, clusters, columns = centers.shape
     model = membership_model(clusters, fuzziness=fuzziness, entropy=entropy)
     padded, kappas = _even(block, centers), _for_each("tolerance", tolerance, block)
+    counts = _for_each("weights", None if weights is None else np.atleast_1d(weights), block)
     weighted = np.zeros(padded.shape)
     weight = np.zeros((starts, padded.shape[1], columns if partial else 1))
     objective = np.zeros(starts)
-    rows, total = _sum_block(
-        block,
-        padded,
-        clusters,
-        _for_each("weights", None if weights is None else np.atleast_1d(weights), block),
-        kappas,
-        partial,
-        model,
-        weighted,
-        weight,
-        objective,
-    )
+    rows, total = _sum_block(block, padded, clusters, counts, kappas, partial, model, weighted, weight, objective)
     weight = weight[:, :clusters] if partial else weight[:, :clusters, 0]
     return CenterSums(weighted[:, :clusters], weight, objective, rows, total)
 

@@ -59,8 +59,8 @@ class ClusterDistance:
     def explain(self) -> str:
         """What the number means."""
         return (
-            f"Memberships in {self.memberships['clusters']:.0f} fuzzy clusters changed by {self.value:.4g} a record (a sum "
-            "of squares). 0 means the same clusters, 2 is the most; larger means more of the structure was lost."
+            f"Memberships in {self.memberships['clusters']:.0f} fuzzy clusters changed by {self.value:.4g} a record. "
+            "0 means the same clusters, 2 is the most; larger means that more of the cluster structure was lost."
         )
 
     def to_dict(self) -> dict[str, Any]:

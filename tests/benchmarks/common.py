@@ -17,18 +17,30 @@ import pyarrow.parquet as pq
 COLUMNS = [f"v{number}" for number in range(1, 14)]
 
 
+class Population:
+    """13 columns of correlated, skewed doubles in ten clumps, drawn a piece at a time: people are not one cloud."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(0)
+        self.clumps = 2 * self.rng.normal(size=(13, 10))
+        self.mixing = 0.5 * self.rng.normal(size=(13, 13))
+
+    def draw(self, rows):
+        """columns x rows."""
+        clump = self.clumps[:, self.rng.integers(0, 10, rows)]
+        return 1000 * np.exp(0.3 * (clump + self.mixing @ self.rng.normal(size=(13, rows))))
+
+
 def numeric_lake(folder, rows, block_rows, rows_per_file=1_000_000):
-    """A lake of 13 columns of skewed, correlated doubles, written a row group at a time."""
+    """A lake of that population, written a row group at a time."""
     folder.mkdir(parents=True)
     schema = pa.schema([(name, pa.float64()) for name in COLUMNS])
-    rng = np.random.default_rng(0)
-    mixing = rng.normal(size=(13, 13))
+    population = Population()
     for number, start in enumerate(range(0, rows, rows_per_file)):
         with pq.ParquetWriter(folder / f"part-{number:05d}.parquet", schema) as writer:
             for first in range(start, min(start + rows_per_file, rows), block_rows):
                 count = min(block_rows, start + rows_per_file - first, rows - first)
-                values = np.exp(0.2 * mixing @ rng.normal(size=(13, count))) * 1000
-                writer.write_table(pa.table(list(values), schema=schema), row_group_size=count)
+                writer.write_table(pa.table(list(population.draw(count)), schema=schema), row_group_size=count)
     return folder
 
 
@@ -100,4 +112,16 @@ def say(**facts):
 
 
 DPMASK = "import sys; from dpmask.cli import main; main(sys.argv[1:])"
-__all__ = ["COLUMNS", "DPMASK", "Path", "PeakMemory", "cpu_of", "noise_job", "numeric_lake", "os", "say", "time"]
+__all__ = [
+    "COLUMNS",
+    "DPMASK",
+    "Path",
+    "PeakMemory",
+    "Population",
+    "cpu_of",
+    "noise_job",
+    "numeric_lake",
+    "os",
+    "say",
+    "time",
+]

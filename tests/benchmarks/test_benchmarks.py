@@ -1,5 +1,6 @@
 """Every benchmark runs, at about a hundredth of its size. Its figures mean something only at full size: see each file."""
 
+import bench_fuzzy
 import bench_memory
 import bench_noise
 
@@ -15,3 +16,10 @@ def test_memory(capsys):
     assert large["driver_peak_mb"] - small["driver_peak_mb"] < 20
     assert (large["worker_peak_in_blocks"] - small["worker_peak_in_blocks"]) < 40
     assert '"benchmark": "memory"' in capsys.readouterr().out
+
+
+def test_fuzzy(capsys):
+    ratio, passes = bench_fuzzy.main(["--rows", "1e4", "--rounds", "1", "--large", "1e5", "--slow"])
+    assert ratio > 0
+    assert passes <= 12
+    assert '"scikit_fuzzy_to_ours"' in capsys.readouterr().out
