@@ -52,38 +52,38 @@ def _complain(text: str) -> None:
     click.echo(f"dpmask: {text}", err=True)
 
 
-def _files(count: int) -> str:
-    return f"{count} file" + "s" * (count != 1)
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" + "s" * (number != 1)
 
 
 class _Progress:
-    """Stages and passes: one line that changes on a terminal, plain lines otherwise."""
+    """Stages and passes: one line that changes on a terminal; otherwise a line for each stage and each kind of pass."""
 
     def __init__(self) -> None:
         self.terminal = sys.stderr.isatty()
         self.started = time.monotonic()
-        self.last = ""
+        self.told: set[str] = set()
 
     def stage(self, name: str) -> None:
-        self._clear()
-        click.echo(f"[{time.monotonic() - self.started:6.1f} s] {name}", err=True)
+        self.told.clear()
+        self._line(name)
 
     def passes(self, label: str, done: int, total: int) -> None:
         if not total:
-            self._clear()
-            click.echo(f"[{time.monotonic() - self.started:6.1f} s]   {label}", err=True)
-            return
-        if self.terminal:
+            self._line(f"  {label}")
+        elif self.terminal:
             click.echo(f"\r\033[K           {label}: {done}/{total}", nl=False, err=True)
-        elif done == total and label != self.last:
-            self.last = label
-            click.echo(f"[{time.monotonic() - self.started:6.1f} s]   {label}: {total} tasks", err=True)
+        elif done == total and label not in self.told:
+            self.told.add(label)
+            self._line(f"  {label}: {_count(total, 'task')}")
 
-    def _clear(self) -> None:
+    def _line(self, text: str) -> None:
+        self.close()
+        click.echo(f"[{time.monotonic() - self.started:6.1f} s] {text}", err=True)
+
+    def close(self) -> None:
         if self.terminal:
             click.echo("\r\033[K", nl=False, err=True)
-
-    close = _clear
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -138,7 +138,9 @@ def _say_released(outcome: dict[str, Any]) -> None:
         click.echo(f"policy: {rule['rule']} holds")
     click.echo(f"Internal report: {outcome['report']}")
     if outcome["status"] == "released":
-        click.echo(f"Released {outcome['rows']:,} records in {_files(outcome['files'])} to {outcome['release']}")
+        click.echo(
+            f"Released {outcome['rows']:,} records in {_count(outcome['files'], 'file')} to {outcome['release']}"
+        )
     else:
         click.echo(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
 
@@ -159,7 +161,7 @@ def plan(job: str, scheduler: str | None, cluster: str | None, as_json: bool) ->
     if as_json:
         click.echo(json.dumps(planned, indent=1))
         return
-    size = f"{planned['rows']:,} rows in {_files(planned['files'])}, {planned['columns']} columns released"
+    size = f"{planned['rows']:,} rows in {_count(planned['files'], 'file')}, {planned['columns']} columns released"
     click.echo(f"{planned['name']}: {size}")
     click.echo(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
     click.echo(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
@@ -186,7 +188,9 @@ def verify(release: str, scheduler: str | None, cluster: str | None, signer: str
     if as_json:
         click.echo(json.dumps(verified._asdict(), indent=1))
         return
-    click.echo(f"{verified.name}: {verified.rows:,} records in {_files(verified.files)} are what the manifest claims")
+    click.echo(
+        f"{verified.name}: {verified.rows:,} records in {_count(verified.files, 'file')} are what the manifest claims"
+    )
     click.echo(f"  {verified.origin}")
 
 
@@ -213,7 +217,7 @@ def generate(
         made = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
     progress.close()
     deed = "Wrote" if made.fresh else "Already there, nothing was changed:"
-    click.echo(f"{deed} {made.rows:,} people in {_files(made.files)} at {made.url}")
+    click.echo(f"{deed} {made.rows:,} people in {_count(made.files, 'file')} at {made.url}")
 
 
 def _whole_number(text: str) -> int:
