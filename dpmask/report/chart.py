@@ -18,13 +18,14 @@ def convergence_chart(shifts: Mapping[str, Sequence[float]]) -> str:
     high = max(math.ceil(max(max(values) for values in logs.values())), low + 1)
     longest = max(len(values) for values in logs.values())
     parts = [_axes(low, high, longest)]
-    for (name, values), dash in zip(logs.items(), _DASHES, strict=False):
+    for number, ((name, values), dash) in enumerate(zip(logs.items(), _DASHES, strict=False)):
         points = " ".join(f"{_x(n, longest):.1f},{_y(value, low, high):.1f}" for n, value in enumerate(values))
-        x, y = _x(len(values) - 1, longest), _y(values[-1], low, high)
-        parts.append(f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-dasharray="{dash}"/>')
-        parts.append(f'<text x="{x + 6:.1f}" y="{y + 4:.1f}">{name}</text>')
+        x, y = _LEFT + _WIDTH + 12, 20 + 18 * number
+        for line in (points, f"{x},{y} {x + 24},{y}"):
+            parts.append(f'<polyline points="{line}" fill="none" stroke="currentColor" stroke-dasharray="{dash}"/>')
+        parts.append(f'<text x="{x + 30}" y="{y + 4}">{name}</text>')
     label = "Shift of the centres in each pass, logarithmic: " + ", ".join(logs)
-    size = f'viewBox="0 0 {_LEFT + _WIDTH + 90} {_HEIGHT + _BOTTOM + 20}"'
+    size = f'viewBox="0 0 {_LEFT + _WIDTH + 110} {_HEIGHT + _BOTTOM + 20}"'
     style = 'font-size="12" fill="currentColor" style="max-width:40rem;width:100%"'
     return f'<svg {size} {style} role="img" aria-label="{label}">{"".join(parts)}</svg>'
 
