@@ -21,8 +21,8 @@ def convergence_chart(shifts: Mapping[str, Sequence[float]]) -> str:
     for number, ((name, values), dash) in enumerate(zip(logs.items(), _DASHES, strict=False)):
         points = " ".join(f"{_x(n, longest):.1f},{_y(value, low, high):.1f}" for n, value in enumerate(values))
         x, y = _LEFT + _WIDTH + 12, 20 + 18 * number
-        for line in (points, f"{x},{y} {x + 24},{y}"):
-            parts.append(f'<polyline points="{line}" fill="none" stroke="currentColor" stroke-dasharray="{dash}"/>')
+        style = f'fill="none" stroke="currentColor" stroke-dasharray="{dash}"'
+        parts += [f'<polyline points="{line}" {style}/>' for line in (points, f"{x},{y} {x + 24},{y}")]
         parts.append(f'<text x="{x + 30}" y="{y + 4}">{name}</text>')
     label = "Shift of the centres in each pass, logarithmic: " + ", ".join(logs)
     size = f'viewBox="0 0 {_LEFT + _WIDTH + 110} {_HEIGHT + _BOTTOM + 20}"'
