@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -19,6 +21,7 @@ from dpmask.lake.storage import Place
 from dpmask.lake.table import Table
 
 BLOCK_ROWS = 1_000_000
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -61,35 +64,36 @@ def read_lake(source: str, *, columns: Sequence[str] | None = None, block_rows: 
 def _common_schema(files: Sequence[DataFile]) -> Any:
     """The one schema of all files, by the first; another column or type in any other file is refused."""
     first = files[0]
+    expected = {field.name: field.type for field in first.schema}
     for file in files:
-        twice = sorted({name for name in file.schema.names if file.schema.names.count(name) > 1})
-        if twice:
-            raise InputError(f"{file.name}: has more than one column '{twice[0]}'. Give each column its own name.")
-        clash = sorted({key for key, _ in file.hive} & set(file.schema.names))
-        if clash:
-            raise InputError(f"{file.name}: '{clash[0]}' is a column of the file and a folder's name. Rename one.")
+        found = {field.name: field.type for field in file.schema}
+        if len(found) < len(file.schema.names):
+            twice = next(name for name, times in Counter(file.schema.names).items() if times > 1)
+            raise InputError(f"{file.name}: has more than one column '{twice}'. Give each column its own name.")
+        clash = next((key for key, _ in file.hive if key in found), None)
+        if clash is not None:
+            raise InputError(f"{file.name}: '{clash}' is a column of the file and a folder's name. Rename one.")
         if [key for key, _ in file.hive] != [key for key, _ in first.hive]:
             raise InputError(f"{file.name}: its folders do not name the same keys as those of {first.name}.")
-        for name in first.schema.names:
-            if name not in file.schema.names:
+        for name, kind in expected.items():
+            if name not in found:
                 raise InputError(f"{file.name}: column '{name}' is missing, which {first.name} has.")
-            found, expected = file.schema.field(name).type, first.schema.field(name).type
-            if found != expected:
+            if found[name] != kind:
                 raise InputError(
-                    f"{file.name}: column '{name}' is {found}, the lake's schema says {expected}. "
-                    f"Write the file again with {expected}."
+                    f"{file.name}: column '{name}' is {found[name]}, the lake's schema says {kind}. "
+                    f"Write the file again with {kind}."
                 )
-        extra = [name for name in file.schema.names if name not in first.schema.names]
-        if extra:
-            raise InputError(f"{file.name}: column '{extra[0]}' is not in the lake's schema (that of {first.name}).")
+        extra = next((name for name in found if name not in expected), None)
+        if extra is not None:
+            raise InputError(f"{file.name}: column '{extra}' is not in the lake's schema (that of {first.name}).")
     return first.schema
 
 
 def _with_hive(schema: Any, files: Sequence[DataFile]) -> Any:
-    """The schema with a column for each key in the folders' names: int64 where all values are integers, else string."""
+    """The schema with a column for each key in the folders' names: int64 where that loses nothing, else string."""
     for number, (key, _) in enumerate(files[0].hive):
         values = [file.hive[number][1] for file in files]
-        whole = all(value is None or value.removeprefix("-").isdecimal() for value in values)
+        whole = all(value is None or _WHOLE.fullmatch(value) for value in values)
         schema = schema.append(pa.field(key, pa.int64() if whole else pa.string()))
     return schema
 
