@@ -8,13 +8,9 @@ invented, see dpmask.kernels.census. One task writes one file, a row group at a 
 from __future__ import annotations
 
 import json
-import os
 import re
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +20,7 @@ from dpmask.engine.passes import Block, Span, map_blocks
 from dpmask.errors import InputError, JobError, TargetError
 from dpmask.kernels import census
 from dpmask.lake.recipe import open_parquet
-from dpmask.lake.storage import Place, told
+from dpmask.lake.storage import Place
 
 MARK = "_generated.json"
 FORMAT = 1  # goes up whenever the same seed gives other people
@@ -35,7 +31,6 @@ _MOST_FILES = 100_000  # five digits, so that names sort as numbers do
 _PART = re.compile(r"part-\d{5}\.parquet")
 _TEMPORARY = re.compile(r"part-\d{5}\.parquet\.[0-9a-f]{32}\.part")
 _ORIGIN = {"dpmask": "generated census"}
-_UPLOAD = 16 << 20
 _NAMES = {
     "sex": census.SEXES,
     "education": census.EDUCATIONS,
@@ -164,7 +159,7 @@ def _is_generated(place: Place) -> bool:
 def _write_file(file: _File, _: Span) -> None:
     """One file, row group by row group."""
     end = file.first + file.rows
-    with told(file.url, writing=True), _written(Place(file.url)) as sink, _writer(sink) as writer:
+    with Place(file.url).replaced() as sink, _writer(sink) as writer:
         for start in range(file.first, end, GROUP_ROWS):
             writer.write_table(_people(file.key, start, min(GROUP_ROWS, end - start), file.nulls), GROUP_ROWS)
         writer.add_key_value_metadata(_ORIGIN)
@@ -181,40 +176,6 @@ def _writer(sink: IO[bytes]) -> pq.ParquetWriter:
         column_encoding=dict.fromkeys(("person_id", "household_id"), "DELTA_BINARY_PACKED"),
         store_schema=False,
     )
-
-
-@contextmanager
-def _written(place: Place) -> Iterator[IO[bytes]]:
-    """Open a file to write into that takes its name only when it is whole."""
-    if not place.local:
-        with _uploaded(place) as sink:
-            yield sink
-        return
-    os.makedirs(os.path.dirname(place.path), exist_ok=True)
-    temporary = f"{place.path}.{uuid.uuid4().hex}.part"
-    try:
-        with open(temporary, "xb") as sink:
-            yield sink
-            sink.flush()
-            os.fsync(sink.fileno())
-        os.replace(temporary, place.path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-@contextmanager
-def _uploaded(place: Place) -> Iterator[IO[bytes]]:
-    sink: Any = place.fs.open(place.path, "wb", block_size=_UPLOAD)
-    try:
-        yield sink
-    except BaseException:
-        # fsspec finishes an upload when its file is closed, also a broken one: throw it away, leave nothing to close.
-        sink.discard()
-        with suppress(AttributeError):
-            sink.closed = True
-        raise
-    sink.close()
 
 
 def _people(key: Subkey, first: int, count: int, nulls: bool) -> pa.Table:

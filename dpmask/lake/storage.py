@@ -12,7 +12,7 @@ import posixpath
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import fsspec
@@ -21,6 +21,7 @@ from fsspec.implementations.local import LocalFileSystem
 from dpmask.errors import AccessError, DpmaskError, InputError, JobError, StorageError, TargetError
 
 _EXTRAS = {"s3": "s3", "s3a": "s3"}
+_UPLOAD = 16 << 20
 
 
 class Place:
@@ -89,7 +90,7 @@ class Place:
         """A file to write to that takes this place when the block ends well: a reader sees the old bytes or the new."""
         with told(self.url, writing=True):
             if not self.local:
-                with self.fs.open(self.path, "wb") as file:
+                with _upload(self.fs, self.path) as file:
                     yield file
                 return
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
@@ -106,7 +107,7 @@ class Place:
     def create(self, data: bytes) -> None:
         """Write the file only if there is none; of two who try, one gets a TargetError."""
         try:
-            with told(self.url, writing=True):
+            with told(self.url, writing=True, conditional=True):
                 if not self.local:
                     self.fs.pipe_file(self.path, data, mode="create")
                     return
@@ -126,7 +127,7 @@ class Place:
             self.write(data)
             return
         try:
-            with told(self.url, writing=True):
+            with told(self.url, writing=True, conditional=True):
                 self.fs.pipe_file(self.path, data, IfMatch=f'"{version}"')
         except _Taken:
             raise TargetError(f"{self.url}: changed while this run was under way. Look at it first.") from None
@@ -184,33 +185,51 @@ class _Taken(Exception):  # noqa: N818 - caught here, never seen
 
 
 @contextmanager
-def told(url: str, *, writing: bool = False) -> Iterator[None]:
+def told(url: str, *, writing: bool = False, conditional: bool = False) -> Iterator[None]:
     """Turn what a file system raises into our errors, which name the place and no secret."""
     try:
         yield
-    except (DpmaskError, _Taken):
+    except DpmaskError:
         raise
     except Exception as error:
+        if conditional and (isinstance(error, FileExistsError) or "pre-conditions" in str(error)):
+            raise _Taken from None
         raise _translated(error, url, writing) from None
 
 
 def _translated(error: Exception, url: str, writing: bool) -> Exception:
     kind = type(error).__name__
     number = getattr(error, "errno", None)
-    text = str(error)
-    if isinstance(error, FileExistsError) or "PreconditionFailed" in text or "pre-conditions" in text:
-        return _Taken()
     if isinstance(error, PermissionError) or "Credentials" in kind or number in {errno.EROFS, errno.EPERM}:
         deed = "write to" if writing else "read"
         return AccessError(f"{url}: no permission to {deed} it. Check the credentials or the rights of this user.")
-    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
-        found = "is not a folder" if isinstance(error, NotADirectoryError) else "does not exist"
+    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | FileExistsError):
+        found = (
+            "does not exist"
+            if isinstance(error, FileNotFoundError)
+            else "a file is in the way of a folder, or the reverse"
+        )
         return (TargetError if writing else InputError)(f"{url}: {found}.")
     if number in {errno.ENOSPC, errno.EDQUOT}:
         return StorageError(f"{url}: no space is left there. Free some and run the job again.")
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"botocore", "aiobotocore", "aiohttp"}:
         return StorageError(f"{url}: storage failed ({kind}). Run the job again.")
     return error
+
+
+@contextmanager
+def _upload(fs: Any, path: str) -> Iterator[Any]:
+    """A file in a store, there when the block ends well and not at all otherwise."""
+    file = fs.open(path, "wb", block_size=_UPLOAD)
+    try:
+        yield file
+    except BaseException:
+        # fsspec finishes an upload when its file is closed, also a broken one: throw it away, leave nothing to close
+        file.discard()
+        with suppress(AttributeError):
+            file.closed = True
+        raise
+    file.close()
 
 
 @contextmanager
