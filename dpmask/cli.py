@@ -148,16 +148,17 @@ def _say_released(outcome: dict[str, Any]) -> None:
 @cli.command()
 @click.argument("job", metavar="JOB.yaml")
 @_on_cluster
+@click.option("--overwrite", is_flag=True, help="Plan to replace another release at the target.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @_told
-def plan(job: str, scheduler: str | None, cluster: str | None, as_json: bool) -> None:
+def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, as_json: bool) -> None:
     """Check a job as run would, and estimate passes, memory and time. Writes nothing."""
     from dpmask.engine.cluster import connected
     from dpmask.job.model import read_job
     from dpmask.job.plan import plan as make_plan
 
     with connected(scheduler, cluster):
-        planned = make_plan(read_job(job))
+        planned = make_plan(read_job(job), overwrite=overwrite)
     if as_json:
         click.echo(json.dumps(planned, indent=1))
         return
@@ -167,6 +168,9 @@ def plan(job: str, scheduler: str | None, cluster: str | None, as_json: bool) ->
     click.echo(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
     click.echo(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
     click.echo(f"  at the target now: {planned['standing']}")
+    if planned["nulls"]:
+        counts = ", ".join(f"{name} ({'?' if count is None else count})" for name, count in planned["nulls"].items())
+        click.echo(f"  nulls, which stay null: {counts}")
     if planned["unmasked"]:
         click.echo(f"  quasi-identifiers and sensitive columns that no step masks: {', '.join(planned['unmasked'])}")
 

@@ -110,10 +110,10 @@ class Workplace:
     def lake(self, table=None, name="lake", **options):
         return write_lake(self.folder / name, people() if table is None else table, **options)
 
-    def job(self, name="job.yaml", **changes):
+    def job(self, **changes):
         said = {key: value for key, value in (JOB | changes).items() if value is not None}
-        (self.folder / name).write_text(yaml.safe_dump(said, allow_unicode=True), encoding="utf-8")
-        return name
+        (self.folder / "job.yaml").write_text(yaml.safe_dump(said, allow_unicode=True), encoding="utf-8")
+        return "job.yaml"
 
     def dpmask(self, *arguments):
         """The command line in this process."""

@@ -12,6 +12,7 @@ import yaml
 
 from dpmask.errors import ClusterError, JobError
 
+_SAME = ("dpmask", "dask", "distributed", "numpy", "scipy", "pyarrow", "cryptography")
 _KEYS = ("cluster", "options", "workers", "config")
 
 
@@ -40,7 +41,22 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
             client.wait_for_workers(1, timeout=dask.config.get("distributed.comm.timeouts.connect"))
         except TimeoutError:
             raise ClusterError(f"The scheduler at {scheduler or cluster} has no workers. Start some.") from None
+        _require_same_versions(client)
         yield client
+
+
+def _require_same_versions(client: Any) -> None:
+    """Refuse workers that would compute something else: the same bytes need the same libraries on both sides."""
+    told = client.get_versions(packages=list(_SAME))
+    ours = told["client"]["packages"]
+    for address, worker in told["workers"].items():
+        for package in _SAME:
+            theirs = worker["packages"].get(package)
+            if theirs != ours.get(package):
+                found = f"has {package} {theirs}" if theirs else f"has no {package}"
+                raise ClusterError(
+                    f"The worker at {address} {found}, this process has {ours.get(package)}. Install the same on both."
+                )
 
 
 @contextmanager

@@ -9,9 +9,12 @@ from __future__ import annotations
 import errno
 import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 from dpmask.errors import ClusterError, DpmaskError, StorageError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Failure(NamedTuple):
@@ -33,6 +36,19 @@ def guarded(task: Callable[..., Any], *arguments: Any) -> Any:
         return Failure(error.with_traceback(None))
     except Exception as error:
         return Failure(told_safely(error))
+
+
+def raising_safely(function: Function) -> Function:
+    """For what runs in a caller's own lazy graph and so must raise: our errors pass, foreign ones lose their text."""
+
+    @wraps(function)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except Exception as error:
+            raise told_safely(error) from None
+
+    return cast(Function, wrapped)
 
 
 def told_safely(error: BaseException) -> DpmaskError:

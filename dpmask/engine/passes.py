@@ -76,16 +76,20 @@ def hold_blocks(function: Callable[[Any, Span], Any], blocks: Blocks, label: str
     On a cluster a lost worker's share is made again from the blocks: it is held by lineage, not by luck.
     """
     runs = _runs(blocks)
-    return _held([_task(partial(_map_run, function), run, label) for run in runs], [run.spans for run in runs], label)
+    work = partial(_map_run, function)
+    return _held(lambda: [_task(work, run, label) for run in runs], [run.spans for run in runs], label)
 
 
 def hold_joined(
     function: Callable[[Any, Span], Any], join: Callable[[list[Any]], Any], blocks: Blocks, label: str
 ) -> list[Run]:
     """``join`` of all blocks' results, made and kept in one place on the cluster: for samples the driver never sees."""
-    parts = [_task(partial(_map_run, function), run, label) for run in _runs(blocks)]
-    whole = delayed(partial(_join, join), pure=False)(*parts, dask_key_name=_name(label))
-    return _held([whole], [(Span(0, 0),)], label)
+
+    def tasks() -> list[Delayed]:
+        parts = [_task(partial(_map_run, function), run, label) for run in _runs(blocks)]
+        return [delayed(partial(_join, join), pure=False)(*parts, dask_key_name=_name(label))]
+
+    return _held(tasks, [(Span(0, 0),)], label)
 
 
 def _join(join: Callable[[list[Any]], Any], *parts: Any) -> Any:
@@ -93,18 +97,35 @@ def _join(join: Callable[[list[Any]], Any], *parts: Any) -> Any:
     return failed[0] if failed else guarded(lambda: [join([result for part in parts for result in part])])
 
 
-def _held(tasks: list[Delayed], spans: list[tuple[Span, ...]], label: str) -> list[Run]:
-    client = _client()
-    if client is None:
-        contents = [result for _, result in _finished(tasks, label, len(tasks))]
-    else:
-        contents = client.persist(tasks, optimize_graph=False)
-    runs = [Run(one, content) for one, content in zip(spans, contents, strict=True)]
-    map_blocks(_nothing, runs, label)  # raises what a task failed with, and waits
+def _held(make_tasks: Callable[[], list[Delayed]], spans: list[tuple[Span, ...]], label: str) -> list[Run]:
+    """The results of tasks, left where they were made; all are made anew when storage or the cluster failed at one."""
+    for attempt in range(_TRIES):
+        client, tasks = _client(), make_tasks()
+        if client is None:
+            contents = [result for _, result in _finished(tasks, label, len(tasks))]
+        else:
+            contents = client.persist(tasks, optimize_graph=False)
+        runs = [Run(one, content) for one, content in zip(spans, contents, strict=True)]
+        failures = [found for found in map(_failure, _once(runs, label)) if found is not None]
+        if not failures:
+            break
+        if attempt == _TRIES - 1 or not all(failure.worth_a_retry for failure in failures):
+            raise failures[0].error from None
+        time.sleep(2.0**attempt / 2)
     return runs
 
 
-def _nothing(content: Any, span: Span) -> None:
+def _once(runs: list[Run], label: str) -> list[Any]:
+    """Wait until all runs are made; what a run failed with comes back in its place."""
+    tasks = [_task(_no_work, run, label) for run in runs]
+    return [result for _, result in sorted(_finished(tasks, label, len(tasks)), key=lambda pair: pair[0])]
+
+
+def _failure(result: Any) -> Failure | None:
+    return result if isinstance(result, Failure) else None
+
+
+def _no_work(spans: Sequence[Span], contents: Any) -> None:
     return None
 
 
@@ -233,7 +254,8 @@ def _embedded(tasks: list[Delayed]) -> Any:
     The scheduler is called itself: dask.compute would import distributed, which costs more than many a pass.
     """
     graph = {key: part for task in tasks for key, part in task.__dask_graph__().items()}
-    get = named_schedulers[dask.config.get("scheduler", "threads")]
+    chosen = dask.config.get("scheduler", None) or "threads"
+    get = chosen if callable(chosen) else named_schedulers[chosen]
     return get(graph, [task.key for task in tasks])
 
 
@@ -250,6 +272,10 @@ def _from_cluster(client: Any, tasks: list[Delayed], tell: Callable[[int], None]
         for count, future in enumerate(as_completed(futures), start=1):
             try:
                 result = future.result()
+            except CommClosedError:
+                raise
+            except OSError as error:  # the caller's own graph: CommClosedError is one, too
+                raise _upstream(error) from None
             except KilledWorker:
                 result = Failure(
                     ClusterError(

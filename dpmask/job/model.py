@@ -127,6 +127,9 @@ def _measure(text: JobText, number: int, step: dict[str, Any]) -> Measure:
     name = step.pop("measure", None)
     function = _choice(text, path, name, "measure", MEASURES, measure_function)
     label = step.pop("as", name)
+    columns = step.get("columns")
+    if isinstance(columns, list) and (not columns or len(set(map(str, columns))) < len(columns)):
+        raise JobError(text.error((*path, "columns"), "must be a list of one or more different columns."))
     if not isinstance(label, str):
         raise JobError(text.error((*path, "as"), f"must be a name; got {label!r}."))
     return Measure(label, str(name), dict(_validated(parameter_model(function), step, text, path)))
@@ -182,7 +185,7 @@ def _told(text: JobText, base: KeyPath, error: dict[str, Any], model: type[BaseM
         return text.error(path, f"is not a key here. {nearest(str(error['loc'][-1]), names)}")
     if error["type"] == "missing":
         return text.error(path, "is missing.")
-    if error["type"] == "string_pattern_mismatch" and path == ("key",):
+    if path[:1] == ("key",):
         return text.error(path, "must be env:NAME or file:PATH; the secret itself does not belong in a job file.")
     message = error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     return text.error(path, f"must be {message}; got {type(error['input']).__name__} {_shown(error['input'])}.")

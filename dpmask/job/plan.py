@@ -14,15 +14,15 @@ _WRITE_COST = 2.5
 """CPU of masking, encoding and hashing a block, in units of reading one; see tests/benchmarks/bench_noise.py."""
 
 
-def plan(job: Job) -> dict[str, Any]:
+def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
     """Check a job as ``run`` would, and say what it would cost."""
-    prepared = prepare(job)
+    prepared = prepare(job, overwrite=overwrite)
     lake = prepared.lake
     seconds, size = _sample(prepared)
     passes = sum(method.passes for method in job.methods)
     measured = 2 * len(job.measures)
     work = (passes + measured + 1 + _WRITE_COST + 1) * seconds * lake.rows / lake.blocks[0].rows
-    masked = {column for method in job.methods for column in method.columns}
+    masked = {column for method in job.methods for column in method.masks}
     return {
         "name": job.file.name,
         "run": prepared.run,
@@ -35,6 +35,7 @@ def plan(job: Job) -> dict[str, Any]:
         "unmasked": [
             name for name in prepared.columns if name not in masked and job.role(name) in {"quasi", "sensitive"}
         ],
+        "nulls": {name: lake.facts[name].nulls for name in prepared.columns if lake.facts[name].nulls != 0},
         "memory_per_thread_mb": round(_BLOCKS_IN_MEMORY * size / 1e6),
         "threads": threads(),
         "seconds": round(work / min(threads(), len(lake.blocks)), 1),
@@ -51,4 +52,4 @@ def _sample(prepared: Prepared) -> tuple[float, int]:
 def _standing(prepared: Prepared) -> str:
     if prepared.standing is None:
         return "nothing"
-    return "this release" if prepared.standing.manifest["run"] == prepared.run else "another release"
+    return "this release" if prepared.standing.run == prepared.run else "another release, to be replaced"

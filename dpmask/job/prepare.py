@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dpmask.engine.draws import Key, make_key
+from dpmask.engine.draws import Key, Subkey, make_key
 from dpmask.errors import AccessError, InputError, JobError, TargetError, nearest
 from dpmask.job.model import Job
-from dpmask.lake.columns import require_known
+from dpmask.lake.columns import require_numeric
 from dpmask.lake.footers import glob_root
 from dpmask.lake.source import Lake, read_lake
 from dpmask.lake.storage import Place
@@ -35,6 +36,11 @@ class Prepared(NamedTuple):
         kept = set(self.job.released)
         return [name for name in self.lake.schema.names if name in kept]
 
+    def subkey(self, purpose: str) -> Subkey:
+        """A key for this release: other steps, another name or size of the table draw anew; other blocks do not."""
+        said = [self.job.file.name, self.job.file.mask, self.lake.rows]
+        return self.key.subkey(canonical(said).decode()).subkey(purpose)
+
     @property
     def versions(self) -> str:
         """A hash that changes when any source file is written again, even with the same footer."""
@@ -42,16 +48,32 @@ class Prepared(NamedTuple):
         return hashlib.sha256(canonical(seen)).hexdigest()
 
 
-def prepare(job: Job) -> Prepared:
+def prepare(job: Job, *, overwrite: bool = False) -> Prepared:
     """Open the source and check the job against it."""
     key = _key(job)
     target, private = folders(job)
-    lake = read_lake(job.file.source, block_rows=job.file.block_rows)
+    lake = open_lake(job)
     _check_roles(job, lake)
     _check_steps(job, lake)
     _check_writable(target)
     _check_writable(private)
-    return Prepared(job, lake, key, target, private, _run_digest(job, lake, key), standing_release(target))
+    run, standing = _run_digest(job, lake, key), standing_release(target)
+    if standing is not None and standing.run != run and not overwrite:
+        raise in_the_way(target)
+    return Prepared(job, lake, key, target, private, run, standing)
+
+
+def open_lake(job: Job) -> Lake:
+    """The job's source."""
+    return read_lake(job.file.source, block_rows=job.file.block_rows)
+
+
+def in_the_way(target: Place) -> TargetError:
+    """What is said when another release, or a damaged one, stands at the target."""
+    return TargetError(
+        f"{target.url}: holds another release (another job, input, key or signer), or a damaged one. "
+        "Choose another target, or replace it with --overwrite."
+    )
 
 
 def _key(job: Job) -> Key:
@@ -112,13 +134,17 @@ def _check_steps(job: Job, lake: Lake) -> None:
         raise InputError(f"{job.file.source}: has one row; a release needs at least 2.")
     for number, method in enumerate(job.methods):
         _under(job, ("mask", number), lambda method=method: method.check(lake))
-        dropped = [column for column in method.columns if column in job.file.columns.identifier]
-        if dropped:
-            text = f"column '{dropped[0]}' is an identifier, which is dropped and cannot be masked."
-            raise JobError(job.text.error(("mask", number, "columns"), text))
+        _refuse_identifiers(job, ("mask", number), method.masks)
     for number, measure in enumerate(job.measures):
         columns = measure.parameters.get("columns", ())
-        _under(job, ("measure", number), lambda m=measure, c=columns: require_known(lake.schema, c, m.name))
+        _under(job, ("measure", number), lambda m=measure, c=columns: require_numeric(lake.schema, c, m.name))
+        _refuse_identifiers(job, ("measure", number), columns)
+
+
+def _refuse_identifiers(job: Job, path: tuple[str | int, ...], columns: Sequence[str]) -> None:
+    for column in columns:
+        if column in job.file.columns.identifier:
+            raise JobError(job.text.error((*path, "columns"), f"column '{column}' is an identifier, which is dropped."))
 
 
 def _under(job: Job, path: tuple[str | int, ...], check: Any) -> None:

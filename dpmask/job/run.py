@@ -39,6 +39,7 @@ def run_job(
     try:
         job = read_job(url)
         _, log.place = folders(job)
+        log.place.make_private()
         signer = read_private_key(sign) if sign else None
         with connected(scheduler, cluster), listening(listener):
             run(Run(job, overwrite, signer, noted, outcome))

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dpmask.errors import DpmaskError, InputError, PolicyRefusal, StorageError, TargetError, VerificationError
 from dpmask.job.account import account, public_part
 from dpmask.job.model import Job
-from dpmask.job.prepare import Prepared, prepare
+from dpmask.job.prepare import Prepared, in_the_way, open_lake, prepare
 from dpmask.lake.storage import Place
 from dpmask.lake.table import Table
 from dpmask.release.manifest import build, check_signature
@@ -28,6 +28,7 @@ from dpmask.report.statement import statement
 from dpmask.utility import measure_function
 
 Tell = Callable[[str], None]
+_SOURCE = "source.json"
 
 
 @dataclass
@@ -56,14 +57,14 @@ def run(under_way: Run) -> None:
     """Take a job through all its stages; ``under_way.outcome`` says what came of it."""
     job = under_way.job
     with under_way.stage("read"):
-        prepared = prepare(job)
+        prepared = prepare(job, overwrite=under_way.overwrite)
         under_way.outcome.update(name=job.file.name, run=prepared.run, rows=prepared.lake.rows)
         if _already_released(under_way, prepared):
             return
     folder, own = _folder(prepared)
     with under_way.stage("mask"):
         table, fitted = _fit(prepared)
-        under_way.outcome["warnings"] = [warning for step in fitted for warning in step.warnings()]
+        under_way.outcome["warnings"] = [w for step in fitted for w in step.warnings()] + _key_used_before(prepared)
         files = stage(table, prepared.columns, folder)
     with under_way.stage("measure"):
         masked = staged_table(table, prepared.columns, folder)
@@ -78,7 +79,8 @@ def run(under_way: Run) -> None:
         _decide(verdicts, folder)
     with under_way.stage("publish"):
         _publish(under_way, prepared, folder, files, told)
-        (own / "source.json").write(json.dumps({"versions": prepared.versions}).encode())
+        noted = {"versions": prepared.versions, "key": prepared.key.fingerprint}
+        (own / _SOURCE).write(json.dumps(noted).encode())
     with under_way.stage("verify"):
         _verify(under_way, prepared)
     folder.staging.clear()
@@ -91,7 +93,7 @@ def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
     for number, method in enumerate(prepared.job.methods):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # told with the outcome
-            step = method.fit(table, key=prepared.key.subkey(f"mask[{number}]"))
+            step = method.fit(table, key=prepared.subkey(f"mask[{number}]"))
         fitted.append(step)
         table = table.masked_by(step)
     return table, fitted
@@ -99,7 +101,7 @@ def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
 
 def _folder(prepared: Prepared) -> tuple[Folder, Place]:
     own = prepared.private / prepared.run
-    order = prepared.key.subkey("order") if prepared.job.file.order == "shuffled" else None
+    order = prepared.subkey("order") if prepared.job.file.order == "shuffled" else None
     return Folder(own / "staging", own / "pairing", order), own
 
 
@@ -112,18 +114,35 @@ def _decide(verdicts: list[Verdict], folder: Folder) -> None:
 
 
 def _publish(under_way: Run, prepared: Prepared, folder: Folder, files: list[StagedFile], told: dict[str, Any]) -> None:
+    if prepared._replace(lake=open_lake(prepared.job)).versions != prepared.versions:
+        raise InputError(f"{prepared.job.file.source}: changed while the run was under way. Nothing was published.")
     identity = release_id(prepared.run, files)
     public = public_part(told)
     text = statement(public, identity).encode()
     manifest = build(public, identity, files, {statement_path(identity): text}, under_way.signer)
     old = prepared.standing
     if old is not None and not under_way.overwrite:
-        if old.manifest["release"] == identity:
+        if (
+            old.manifest is not None
+            and old.manifest["release"] == identity
+            and _signed_as_asked(under_way, old.manifest)
+        ):
             _say_already(under_way, prepared)
             return
-        raise _in_the_way(prepared)
-    publish(prepared.target, folder.staging, [file.name for file in files], text, manifest, identity, old)
+        raise in_the_way(prepared.target)
+    names = [file.name for file in files]
+    publish(prepared.target, prepared.run, folder.staging, names, text, manifest, identity, old)
     under_way.outcome.update(status="released", release=prepared.target.full_url, files=len(files))
+
+
+def _signed_as_asked(under_way: Run, manifest: dict[str, Any]) -> bool:
+    if under_way.signer is None:
+        return True
+    try:
+        check_signature(manifest, under_way.signer.public_key(), "")
+    except VerificationError:
+        return False
+    return True
 
 
 def _verify(under_way: Run, prepared: Prepared) -> None:
@@ -135,25 +154,25 @@ def _verify(under_way: Run, prepared: Prepared) -> None:
 
 
 def _already_released(under_way: Run, prepared: Prepared) -> bool:
-    """Whether this very release stands at the target, whole. Another one is refused, unless it is to be replaced."""
+    """Whether this very release stands at the target, whole; another one was refused when the job was prepared."""
     old = prepared.standing
-    if old is None:
+    if old is None or old.manifest is None or old.run != prepared.run:
         return False
-    if old.manifest["run"] != prepared.run:
-        if under_way.overwrite:
-            return False
-        raise _in_the_way(prepared)
+    if any(run != prepared.run for run in old.publishing):
+        raise TargetError(f"{prepared.target.url}: another run is publishing here, or died doing so. Look first.")
     clear_leftovers(prepared.target, old.manifest)
     if not _same_versions(prepared):
         return False
     try:
-        if under_way.signer is not None:
-            check_signature(old.manifest, under_way.signer.public_key(), prepared.target.url)
         verify(prepared.target.full_url)
     except DpmaskError as error:
         if under_way.overwrite:
             return False
         raise TargetError(f"{error}\nThis job was released here before. Publish it again with --overwrite.") from None
+    if not _signed_as_asked(under_way, old.manifest):
+        if under_way.overwrite:
+            return False
+        raise in_the_way(prepared.target)
     _say_already(under_way, prepared)
     return True
 
@@ -167,17 +186,21 @@ def _say_already(under_way: Run, prepared: Prepared) -> None:
 
 def _same_versions(prepared: Prepared) -> bool:
     """Whether the source files are known to be the ones that were released."""
-    place = prepared.private / prepared.run / "source.json"
-    if not place.exists():
-        return False
+    noted = _noted(prepared.private / prepared.run / _SOURCE)
+    return bool(noted.get("versions") == prepared.versions)
+
+
+def _key_used_before(prepared: Prepared) -> list[str]:
+    """A warning if this key has made another release: draws shared by two releases show how their originals differ."""
+    others = [name for name in prepared.private.files() if name.endswith(f"/{_SOURCE}") and prepared.run not in name]
+    if not any(_noted(prepared.private / name).get("key") == prepared.key.fingerprint for name in others):
+        return []
+    return ["This key has made another release from this private folder. Take a new key for each release."]
+
+
+def _noted(place: Place) -> dict[str, Any]:
+    """What an earlier run noted of its source; nothing, if it did not or it cannot be read."""
     try:
-        return bool(json.loads(place.read())["versions"] == prepared.versions)
-    except (ValueError, KeyError, TypeError):
-        return False
-
-
-def _in_the_way(prepared: Prepared) -> TargetError:
-    return TargetError(
-        f"{prepared.target.url}: holds another release, of another job, input or key. Choose another target, "
-        "or replace it with --overwrite."
-    )
+        return dict(json.loads(place.read()))
+    except (InputError, ValueError, TypeError):
+        return {}

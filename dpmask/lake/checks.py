@@ -22,6 +22,10 @@ def require_spread(moments: Moments, columns: Sequence[str], who: str) -> None:
             raise InputError(f"{who}: column '{column}' has a value in one record only; at least 2 are needed.")
         if moments.low[number] == moments.high[number]:
             raise _constant(who, column)
+        if not 0.0 < moments.sd[number] < math.inf:
+            raise InputError(
+                f"{who}: column '{column}' is too large or too small for its standard deviation. Rescale it."
+            )
 
 
 def require_spread_by_footers(table: Table, columns: Sequence[str], who: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -68,12 +69,17 @@ def with_floats(rows: Rows, column: str, values: Floats) -> Rows:
         valid = present.buffers()[1]
         values = np.where(np.isnan(values), 0.0, values) if not pa.types.is_floating(field.type) else values
     kind = pa.float64()
+    if pa.types.is_floating(field.type) and field.type != kind:
+        largest = float(np.finfo(field.type.to_pandas_dtype()).max)
+        values = np.clip(values, -largest, largest)
     if pa.types.is_integer(field.type):
         kind, values = field.type, _whole(values, field.type.to_pandas_dtype())
     if pa.types.is_decimal(field.type):
         values = _within(values, field.type)
     array = pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
-    return rows.set_column(place, field, array if kind == field.type else pc.cast(array, field.type, safe=False))
+    if kind != field.type:
+        array = pc.cast(array, field.type, safe=pa.types.is_decimal(field.type))
+    return rows.set_column(place, field, array)
 
 
 def _whole_array(chunked: Any) -> Any:
@@ -90,5 +96,8 @@ def _whole(values: Floats, kind: type[np.integer[Any]]) -> NDArray[Any]:
 
 def _within(values: Floats, kind: Any) -> Floats:
     """Held to what a decimal type can hold."""
-    largest = (10.0**kind.precision - 1) / 10.0**kind.scale
+    limit = Decimal(10 ** max(kind.precision, 1) - 1).scaleb(-kind.scale)
+    largest = float(limit)
+    while Decimal(largest) > limit:  # a float may round up past what fits
+        largest = float(np.nextafter(largest, 0.0))
     return np.clip(values, -largest, largest)

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from dask.delayed import delayed
 
+from dpmask.engine.guard import raising_safely
 from dpmask.engine.passes import Block, Span, map_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.lake.columns import Floats, Rows, floats, require_known, require_numeric
@@ -79,6 +80,8 @@ def _schema(frame: pd.DataFrame) -> Any:
     for name in frame.columns:
         try:
             kind = pa.Schema.from_pandas(frame[[name]].head(1), preserve_index=False).field(0).type
+            if pa.types.is_decimal(kind) and frame[name].dtype == object:
+                kind = pa.null()  # the digits are guessed from the values, block by block
         except (pa.ArrowException, TypeError):
             kind = pa.null()
         fields.append(pa.field(str(name), kind))
@@ -96,6 +99,7 @@ def to_dask(table: Table) -> Any:
     return dd.from_map(read, table.blocks, meta=meta, divisions=tuple(ends), enforce_metadata=False)
 
 
+@raising_safely
 def _read_frame(read: Callable[[Any, Span], Rows], nullable: frozenset[str], block: Block) -> pd.DataFrame:
     frame = _to_pandas(read(block.content, Span(0, block.first)), nullable)
     frame.index = pd.RangeIndex(block.first, block.first + len(frame))
@@ -106,12 +110,14 @@ def mask_frame(step: Step, frame: Any, who: str) -> Any:
     """A frame masked by a step: pandas in, pandas out; Dask in, Dask out, lazily."""
     table = table_of(frame, who)
     require_known(table.schema, step.inputs, who)
+    step.check(table)
     if isinstance(frame, pd.DataFrame):
         return _mask_part(frame, step, [0])
     firsts = [block.first for block in table.blocks]
     return frame.map_partitions(_mask_part, step, firsts, meta=_mask_part(frame._meta, step, [0]))
 
 
+@raising_safely
 def _mask_part(
     frame: pd.DataFrame, step: Step, firsts: list[int], partition_info: dict[str, Any] | None = None
 ) -> pd.DataFrame:
@@ -139,6 +145,7 @@ def derive_frame(
     )
 
 
+@raising_safely
 def _derive_part(frame: pd.DataFrame, columns: Sequence[str], function: Callable[..., dict[str, Any]]) -> pd.DataFrame:
     rows = _from_pandas(frame, columns)
     return pd.DataFrame(function([floats(rows, column) for column in columns]), index=frame.index)

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmask.errors import InputError
+from dpmask.errors import DpmaskError, InputError
 from dpmask.lake import csv
 from dpmask.lake.columns import Rows
 from dpmask.lake.plan import Piece
@@ -106,8 +106,10 @@ def open_parquet(url: str) -> Iterator[Any]:
             source = place.path if place.local else place.fs.open(place.path, cache_type="none")
         with pq.ParquetFile(source, pre_buffer=not place.local) as file:
             yield file
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno:
-            with told(url):
-                raise
-        raise InputError(f"{url}: is damaged. Write it again, or take it out of the lake.") from None
+    except (DpmaskError, MemoryError):
+        raise
+    except Exception as error:
+        if isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and not error.errno):
+            raise InputError(f"{url}: is damaged. Write it again, or take it out of the lake.") from None
+        with told(url):
+            raise

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -116,9 +117,8 @@ def _categories(files: Sequence[DataFile], stored: Any, schema: Any) -> dict[str
 
 
 def _recipe(files: Sequence[DataFile], pieces: list[Piece], schema: Any, categories: dict[str, Any]) -> Recipe:
-    numbers = sorted({piece.file for piece in pieces})
-    parts = [
-        Part(files[n].url, dict(files[n].hive), tuple(piece for piece in pieces if piece.file == n), files[n].groups)
-        for n in numbers
-    ]
+    parts = []
+    for number, run in groupby(pieces, lambda piece: piece.file):
+        file = files[number]
+        parts.append(Part(file.url, dict(file.hive), tuple(run), file.groups))
     return Recipe(tuple(parts), schema, categories)

@@ -9,6 +9,7 @@ import errno
 import mmap
 import os
 import posixpath
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -22,12 +23,15 @@ from dpmask.errors import AccessError, DpmaskError, InputError, JobError, Storag
 
 _EXTRAS = {"s3": "s3", "s3a": "s3"}
 _UPLOAD = 16 << 20
+_CREDENTIALS = re.compile(r"\w+://[^/]*@")
 
 
 class Place:
     """A file or folder behind a URL."""
 
     def __init__(self, url: str) -> None:
+        if _CREDENTIALS.match(url):
+            raise JobError("A user or password does not belong in a URL. Give it in the environment.")
         self.url = url
         protocol = url.split("://", 1)[0] if "://" in url else "file"
         try:
@@ -39,7 +43,7 @@ class Place:
         except ValueError:
             raise JobError(f"{url}: '{protocol}' is not a protocol that fsspec knows.") from None
         self.local = isinstance(self.fs, LocalFileSystem)
-        self.path = os.path.realpath(path) if self.local else path.rstrip("/")
+        self.path = os.path.abspath(path) if self.local else path.rstrip("/")
 
     def __repr__(self) -> str:
         return f"Place({self.url!r})"
@@ -57,8 +61,10 @@ class Place:
 
     def contains(self, other: Place) -> bool:
         """Whether the other place is this one or lies inside it."""
-        same_store = (self.local and other.local) or type(self.fs) is type(other.fs)
-        return bool(same_store and (other.path + "/").startswith(self.path + "/"))
+        if type(self.fs) is not type(other.fs):
+            return False
+        outer, inner = ((os.path.realpath(place.path) if place.local else place.path) for place in (self, other))
+        return f"{inner}/".startswith(f"{outer}/".replace("//", "/"))
 
     def exists(self) -> bool:
         """Whether there is a file or a non-empty folder."""
@@ -96,8 +102,10 @@ class Place:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
             with _temporary(self.path) as (file, temporary):
                 yield file
-                _settle(file)
+                file.flush()
+                _settle(temporary)
                 os.replace(temporary, self.path)
+            _settle(os.path.dirname(self.path))
 
     def write(self, data: Any) -> None:
         """Write the file whole."""
@@ -114,8 +122,10 @@ class Place:
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
                 with _temporary(self.path) as (file, temporary):
                     file.write(data)
-                    _settle(file)
+                    file.flush()
+                    _settle(temporary)
                     os.link(temporary, self.path)
+                _settle(os.path.dirname(self.path))
         except _Taken:
             raise TargetError(f"{self.url}: another run has just published here. Look at its release first.") from None
 
@@ -139,18 +149,22 @@ class Place:
             return version_of(self.fs.info(self.path))
 
     def copy(self, target: Place) -> None:
-        """Copy the file: inside the store when both ends are in one, and as a second name for its bytes on one disk."""
+        """Copy the file, inside the store when both ends are in one."""
         if type(self.fs) is not type(target.fs):
             target.write(self.read())
             return
+        with told(self.url):
+            self.fs.info(self.path)
         with told(target.url, writing=True):
             if not self.local:
                 self.fs.cp_file(self.path, target.path)
                 return
             os.makedirs(os.path.dirname(target.path), exist_ok=True)
             with _beside(target.path) as temporary:
-                _link_or_copy(self.path, temporary)
+                shutil.copyfile(self.path, temporary)
+                _settle(temporary)
                 os.replace(temporary, target.path)
+            _settle(os.path.dirname(target.path))
 
     def remove(self, names: list[str]) -> None:
         """Delete these files below here, then the folders they leave empty; say so if any stays."""
@@ -164,6 +178,12 @@ class Place:
         left = set(names) & set(self.files())
         if left:
             raise AccessError(f"{self.url}: {len(left)} old files could not be deleted, such as {min(left)}.")
+
+    def make_private(self) -> None:
+        """Make a local folder that nobody but this user can look into; one that is there keeps its rights."""
+        if self.local:
+            with told(self.url, writing=True):
+                os.makedirs(self.path, mode=0o700, exist_ok=True)
 
     def clear(self) -> None:
         """Delete the folder and all files in it."""
@@ -250,20 +270,13 @@ def _temporary(path: str) -> Iterator[tuple[Any, str]]:
         yield file, temporary
 
 
-def _link_or_copy(source: str, target: str) -> None:
-    """A staged file is never written to again, so a second name is as good as a copy; another disk needs the copy."""
+def _settle(path: str) -> None:
+    """Wait until a file's bytes, or a folder's names, are on the disk."""
+    number = os.open(path, os.O_RDONLY)
     try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
-        with open(target, "rb") as file:
-            os.fsync(file.fileno())
-
-
-def _settle(file: Any) -> None:
-    """Wait until the file's bytes are on the disk."""
-    file.flush()
-    os.fsync(file.fileno())
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 def _remove_empty(root: str, folder: str) -> None:

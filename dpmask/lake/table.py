@@ -30,6 +30,9 @@ class Step(Protocol):
     def changes(self) -> tuple[str, ...]:
         """The columns it changes or makes."""
 
+    def check(self, table: Table) -> None:
+        """Refuse a table that does not fit."""
+
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """The block that starts at position ``first``, masked; columns that are not inputs are left alone."""
 
@@ -67,6 +70,16 @@ class Table:
     def map(self, columns: Sequence[str], function: Callable[[Rows, Span], Any], label: str) -> list[Any]:
         """``function(rows, span)`` of every block with these columns, in block order. Meant for small results."""
         return map_blocks(self._on(columns, function), self.blocks, label)
+
+    def reduce_rows(
+        self,
+        columns: Sequence[str],
+        function: Callable[[Rows, Span], Summary],
+        merge: Callable[[Summary, Summary], Summary],
+        label: str,
+    ) -> Summary:
+        """Summaries of blocks with these columns, merged over all blocks."""
+        return reduce_blocks(self._on(columns, function), merge, self.blocks, label)
 
     def reduce(
         self,
@@ -151,6 +164,7 @@ def mask(step: Step, table: Any, who: str) -> Any:
     """The table masked by a step: pandas in, pandas out; a Dask frame or a lake gives a Dask frame, lazily."""
     if isinstance(table, Table):
         require_known(table.masked_schema, step.inputs, who)
+        step.check(table)
         return table.masked_by(step).to_dask()
     from dpmask.lake.frames import mask_frame
 

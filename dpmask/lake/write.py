@@ -17,8 +17,25 @@ from dpmask.lake.storage import Place
 
 
 def bare_schema(schema: Any, columns: Sequence[str] | None = None) -> Any:
-    """Names and types of these columns, or of all: no metadata of the source."""
-    return pa.schema([pa.field(name, schema.field(name).type) for name in columns or schema.names])
+    """Names and types of these columns, or of all: no metadata of the source, at any depth."""
+    return pa.schema([pa.field(name, _bare_type(schema.field(name).type)) for name in columns or schema.names])
+
+
+def _bare_type(kind: Any) -> Any:
+    """A nested type without the metadata of the fields in it."""
+
+    def bare(field: Any) -> Any:
+        return pa.field(field.name, _bare_type(field.type), field.nullable)
+
+    if pa.types.is_struct(kind):
+        return pa.struct([bare(field) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(bare(kind.key_field), bare(kind.item_field), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(bare(kind.value_field), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(bare(kind.value_field))
+    return pa.list_(bare(kind.value_field)) if pa.types.is_list(kind) else kind
 
 
 def reordered(rows: Rows, order: NDArray[np.int64]) -> Rows:
@@ -70,8 +87,17 @@ def write_rows(rows: Rows, place: Place) -> Written:
     with place.replaced() as file:
         sink = _Hashing(file)
         with pq.ParquetWriter(pa.PythonFile(sink, "w"), schema, **packing) as writer:
-            writer.write_table(pa.Table.from_arrays(rows.columns, schema=schema), row_group_size=max(rows.num_rows, 1))
+            writer.write_table(_fitted(rows, schema), row_group_size=max(rows.num_rows, 1))
     return Written(sink.size, sink.digest.hexdigest())
+
+
+def _fitted(rows: Rows, schema: Any) -> Rows:
+    """The same columns under a schema without metadata; nested ones are rebuilt, as their fields carry it too."""
+    arrays = [
+        column.cast(field.type) if pa.types.is_nested(field.type) else column
+        for column, field in zip(rows.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def write_positions(positions: NDArray[np.int64], place: Place) -> None:

@@ -18,7 +18,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dpmask.engine.draws import Subkey, make_key, record_normals
 from dpmask.kernels.moments import column_moments, merge_moments
@@ -39,7 +39,12 @@ class NoiseAddition:
     columns: tuple[str, ...]
     scale: float
 
-    passes = 1
+    passes: ClassVar[int] = 1
+
+    @property
+    def masks(self) -> tuple[str, ...]:
+        """The columns it masks."""
+        return self.columns
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")
@@ -52,8 +57,9 @@ class NoiseAddition:
 
     def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> FittedNoise:
         """Learn the standard deviations, in one pass."""
-        subkey = make_key(_WHO, key=key, seed=seed).subkey("noise")
         source = tables.as_table(table, _WHO)
+        # another scale or size must not see the same draws: two releases would then give the originals away
+        subkey = make_key(_WHO, key=key, seed=seed).subkey(f"noise {self.scale!r} {source.rows}")
         self.check(source)
         moments = source.reduce(self.columns, column_moments, merge_moments, "noise: standard deviations")
         require_spread(moments, self.columns, _WHO)
@@ -81,6 +87,10 @@ class FittedNoise:
 
     changes = inputs
 
+    def check(self, table: tables.Table) -> None:
+        """Refuse a table that noise cannot be added to."""
+        self.method.check(table)
+
     def mask(self, table: Any) -> Any:
         """The table with noise: pandas as pandas, a Dask frame or a lake as a lazy Dask frame."""
         return tables.mask(self, table, _WHO)
@@ -101,7 +111,8 @@ class FittedNoise:
         return (
             f"Normal noise with a standard deviation of {self.method.scale:g} times that of the column was added to "
             f"each value of {', '.join(self.method.columns)}. Means are unbiased; variances are larger by the factor "
-            f"{1 + self.method.scale**2:.6g}, and correlations with other columns weaker accordingly."
+            f"{1 + self.method.scale**2:.6g}, and correlations with other columns weaker accordingly. Integers and "
+            "decimals were rounded to their type and held to its range."
         )
 
     def warnings(self) -> list[str]:

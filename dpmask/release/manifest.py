@@ -22,11 +22,17 @@ from dpmask.release.staging import StagedFile
 
 FORMAT = "dpmask release 1"
 _OWN = ("sha256", "signature")
+_CLAIMS = {"name", "run", "release", "rows", "schema", "files", "documents"}
 
 
 def data_path(identity: str, name: str) -> str:
     """Where a file of data lies in the release."""
     return f"data/{identity}/{name}"
+
+
+def identity_of(run: str, hashes: Sequence[str]) -> str:
+    """The name of a release's folder: the same for the same bytes of the same run, and for nothing else."""
+    return hashlib.sha256("\n".join([run, *hashes]).encode()).hexdigest()[:16]
 
 
 def canonical(content: Any) -> bytes:
@@ -75,6 +81,8 @@ def parse(data: bytes, url: str) -> dict[str, Any]:
         manifest = json.loads(data)
         known = manifest["format"] == FORMAT
         intact = manifest["sha256"] == content_hash(manifest)
+        if known and not set(manifest) >= _CLAIMS:
+            raise KeyError
     except (ValueError, KeyError, TypeError):
         raise VerificationError(f"{url}: is no manifest of a dpmask release.") from None
     if not known:

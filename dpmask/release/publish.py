@@ -6,29 +6,36 @@ never writes over the files of an old one, and whoever dies on the way leaves th
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from dpmask.engine.passes import Block, Span, map_blocks
-from dpmask.errors import StorageError, TargetError
+from dpmask.errors import StorageError, TargetError, VerificationError
 from dpmask.lake.footers import MANIFEST
 from dpmask.lake.storage import Place
-from dpmask.release.manifest import data_path, parse
+from dpmask.release.manifest import data_path, identity_of, parse
 from dpmask.release.staging import StagedFile
 
+_MARK = "publishing-"
 _OURS = re.compile(
-    r"(data/[0-9a-f]{16}/part-\d{5,}\.parquet|report/[0-9a-f]{16}/statement\.md|manifest\.json)(\.[0-9a-f]{32}\.part)?"
+    r"(data/[0-9a-f]{16}/part-\d{5,}\.parquet|report/[0-9a-f]{16}/statement\.md|manifest\.json|publishing-[0-9a-f]{32})"
+    r"(\.[0-9a-f]{32}\.part)?"
 )
 
 
 class Standing(NamedTuple):
-    """A manifest found at the target, and the version of its file."""
+    """What was found at the target: a manifest (None if it is damaged), its file's version, and runs that publish."""
 
-    manifest: dict[str, Any]
+    manifest: dict[str, Any] | None
     version: str
+    publishing: tuple[str, ...]
+
+    @property
+    def run(self) -> str | None:
+        """The run that made the standing release."""
+        return None if self.manifest is None else self.manifest["run"]
 
 
 def standing_release(target: Place) -> Standing | None:
@@ -42,12 +49,17 @@ def standing_release(target: Place) -> Standing | None:
     if MANIFEST not in names:
         return None
     place = target / MANIFEST
-    return Standing(parse(place.read(), place.url), place.version())
+    version = place.version()  # before it is read: one that is put in between must not go unseen
+    publishing = tuple(name.removeprefix(_MARK) for name in names if name.startswith(_MARK))
+    try:
+        return Standing(parse(place.read(), place.url), version, publishing)
+    except VerificationError:
+        return Standing(None, version, publishing)
 
 
 def release_id(run: str, files: Sequence[StagedFile]) -> str:
-    """The name of a release's folder: the same for the same bytes of the same run, and for nothing else."""
-    return hashlib.sha256("\n".join([run, *(file.sha256 for file in files)]).encode()).hexdigest()[:16]
+    """The identity of the release that these files make."""
+    return identity_of(run, [file.sha256 for file in files])
 
 
 def statement_path(identity: str) -> str:
@@ -57,6 +69,7 @@ def statement_path(identity: str) -> str:
 
 def publish(
     target: Place,
+    run: str,
     staging: Place,
     names: Sequence[str],
     statement: bytes,
@@ -65,6 +78,7 @@ def publish(
     old: Standing | None,
 ) -> None:
     """Copy the files and the statement, check that all arrived, put the manifest, clear what it does not name."""
+    (target / f"{_MARK}{run}").write(b"")  # until it is gone, nobody takes our files for leftovers
     blocks = [Block(0, 0, name) for name in names]
     map_blocks(partial(_copy, staging, target, identity), blocks, "publish")
     (target / statement_path(identity)).write(statement)

@@ -46,15 +46,15 @@ def stage(table: Table, columns: Sequence[str], folder: Folder) -> list[StagedFi
 def _categories(table: Table, columns: Sequence[str]) -> dict[str, frozenset[int]]:
     """The codes in use over the whole table: others must not be released."""
     coded = [name for name in columns if table.is_dictionary(name)]
-    total: dict[str, frozenset[int]] = {}
-    if coded:
-        for codes in table.map(coded, _used, "categories"):
-            total = {name: total.get(name, frozenset()) | codes[name] for name in coded}
-    return total
+    return table.reduce_rows(coded, _used, _either, "categories") if coded else {}
 
 
 def _used(rows: Rows, span: Span) -> dict[str, frozenset[int]]:
     return used_categories(rows)
+
+
+def _either(left: dict[str, frozenset[int]], right: dict[str, frozenset[int]]) -> dict[str, frozenset[int]]:
+    return {name: left[name] | right[name] for name in left}
 
 
 def _name(number: int) -> str:

@@ -13,8 +13,8 @@ from dpmask.engine.passes import Block, Span, map_blocks
 from dpmask.errors import InputError, VerificationError
 from dpmask.lake.footers import MANIFEST
 from dpmask.lake.storage import Place
-from dpmask.lake.write import decode
-from dpmask.release.manifest import check_signature, parse
+from dpmask.lake.write import bare_schema, decode
+from dpmask.release.manifest import check_signature, identity_of, parse
 
 _SHOWN = 10
 
@@ -41,12 +41,14 @@ def verify(release: str, signer: Ed25519PublicKey | None = None) -> Verified:
         check_signature(manifest, signer, place.url)
     wrong = _listing(target, manifest)
     present = [entry for entry in _entries(manifest) if entry["path"] not in wrong]
-    schema = {column["name"]: column["type"] for column in manifest["schema"]}
+    schema = [(column["name"], column["type"]) for column in manifest["schema"]]
     blocks = [Block(0, 0, entry) for entry in present]
     for found in map_blocks(partial(_check_file, target, schema), blocks, "verify"):
         wrong.update(found)
     if sum(file["rows"] for file in manifest["files"]) != manifest["rows"]:
-        wrong[MANIFEST] = "the files' rows do not add up to the rows it claims"
+        wrong[MANIFEST] = "claims another number of rows than its files have"
+    elif identity_of(manifest["run"], [file["sha256"] for file in manifest["files"]]) != manifest["release"]:
+        wrong[MANIFEST] = "claims to be another release than its files make"
     if wrong:
         raise VerificationError(_told(release, wrong))
     return Verified(
@@ -66,7 +68,7 @@ def _listing(target: Place, manifest: dict[str, Any]) -> dict[str, str]:
     return wrong
 
 
-def _check_file(target: Place, schema: dict[str, str], entry: dict[str, Any], span: Span) -> dict[str, str]:
+def _check_file(target: Place, schema: list[tuple[str, str]], entry: dict[str, Any], span: Span) -> dict[str, str]:
     """What is wrong with one file, if anything."""
     data = (target / entry["path"]).map()
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
@@ -76,8 +78,8 @@ def _check_file(target: Place, schema: dict[str, str], entry: dict[str, Any], sp
     rows = decode(data)
     checks: dict[str, Callable[[], bool]] = {
         "has another number of rows than the manifest claims": lambda: rows.num_rows == entry["rows"],
-        "has another schema than the manifest claims": lambda: {f.name: str(f.type) for f in rows.schema} == schema,
-        "carries metadata": lambda: not rows.schema.metadata,
+        "has another schema than the manifest claims": lambda: [(f.name, str(f.type)) for f in rows.schema] == schema,
+        "carries metadata": lambda: rows.schema.equals(bare_schema(rows.schema), check_metadata=True),
         "has another number of nulls than the manifest claims": lambda: all(
             rows.column(name).null_count == count for name, count in entry["nulls"].items()
         ),

@@ -124,6 +124,20 @@ CASES = {
         lambda p: (p.lake(), (p.folder / "release").mkdir(), (p.folder / "release" / "thesis.doc").write_text("x")), {}, 2,
         "release: holds files that are not of a release, such as thesis.doc",
     ),
+    "a measure on text": (
+        lambda p: p.lake(), {"measure": [{"measure": "il1s", "columns": ["name"]}]}, 2,
+        "measure[0]: il1s: column 'name' must be numeric",
+    ),
+    "a measure on an identifier": (
+        lambda p: p.lake(), {"measure": [{"measure": "il1s", "columns": ["id"]}]}, 2, "column 'id' is an identifier",
+    ),
+    "a measure on nothing": (
+        lambda p: p.lake(), {"measure": [{"measure": "il1s", "columns": []}]}, 2, "must be a list of one or more different",
+    ),
+    "too large": (of(np.arange(ROWS) * 1e200), {}, 4, "column 'income' is too large or too small"),
+    "too small": (of(np.arange(ROWS) * 1e-170), {}, 4, "column 'income' is too large or too small"),
+    "private is a file": (lambda p: (p.lake(), (p.folder / "private").write_text("x")), {}, 2, "private"),
+    "a password in a URL": (lambda p: p.lake(), {"source": "s3://me:hunter2@bucket/x"}, 2, "does not belong in a URL"),
     "key not set": (lambda p: p.lake(), {"seed": None, "key": "env:NO_SUCH_KEY"}, 2, "NO_SUCH_KEY is not set"),
     "no such protocol": (lambda p: p.lake(), {"source": "gopher://x/y"}, 2, "'gopher' is not a protocol that fsspec knows"),
 }  # fmt: skip
@@ -143,7 +157,16 @@ def test_bad_input(place, case):
     if source is not None:
         assert place.bytes("lake") == source
     # what footers can tell is told by plan too; a damaged page or hidden infinity only shows when it is read
-    if case not in {"corrupt page", "other categories", "all NaN", "infinities", "one value", "constant"}:
+    if case not in {
+        "corrupt page",
+        "other categories",
+        "all NaN",
+        "infinities",
+        "one value",
+        "constant",
+        "too large",
+        "too small",
+    }:
         planned = place.dpmask("plan", "job.yaml")
         assert (planned.code, text in planned.err) == (code, True)
 
@@ -248,9 +271,10 @@ def test_wrong_keys_name_their_line_and_path(place, case):
     assert "job.yaml: " in ended.err
 
 
-def test_a_secret_in_the_job_file_is_not_repeated(place):
+@pytest.mark.parametrize("key", ["hunter2hunter2hunter2hunter2hunter2", ["hunter2"], {"hunter2": "hunter2"}])
+def test_a_secret_in_the_job_file_is_not_repeated(place, key):
     place.lake()
-    ended = place.run(seed=None, key="hunter2hunter2hunter2hunter2hunter2")
+    ended = place.run(seed=None, key=key)
     assert ended.code == 2
     assert "the secret itself does not belong in a job file" in ended.err
     assert "hunter2" not in ended.err + ended.out

@@ -8,7 +8,7 @@ import pytest
 from conftest import people, write_lake
 
 import dpmask
-from dpmask.errors import InputError, JobError
+from dpmask.errors import DpmaskError, InputError, JobError
 
 NOISE = dpmask.NoiseAddition(columns=["income", "rate"], scale=0.1)
 
@@ -151,3 +151,27 @@ def test_frames_pair_by_a_unique_index():
     for given in (frame, dd.from_pandas(frame.sort_index(), npartitions=1)):
         with pytest.raises(JobError, match="must be unique in both"):
             dpmask.utility.il1s(given, given, columns=["a"])
+
+
+@pytest.mark.parametrize("kind", ["embedded", "cluster"])
+def test_a_lazy_mask_quotes_no_value(frame, kind, request, capfd):
+    """Another table than was fitted, with text in a masked column."""
+    client = request.getfixturevalue("client") if kind == "cluster" else None
+    fitted = NOISE.fit(frame, seed=7)
+    text = dd.from_pandas(frame.assign(income="4711-secret"), npartitions=2)
+    with pytest.raises(JobError, match="column 'income' must be numeric"):
+        fitted.mask(text)
+    sly = text.map_partitions(lambda part: part, meta=frame.iloc[:0])
+    with pytest.raises(DpmaskError) as caught:
+        fitted.mask(sly).compute()
+    logs = str(client.get_worker_logs()) if client else ""
+    assert "4711" not in str(caught.value) + logs + "".join(capfd.readouterr())
+
+
+def test_two_fits_do_not_share_their_noise(frame):
+    def noise(scale, table):
+        fitted = dpmask.NoiseAddition(columns=["income"], scale=scale).fit(table, seed=7)
+        return (fitted.mask(table)["income"] - table["income"]).to_numpy()[:900]
+
+    for other in (noise(0.3, frame), noise(0.1, frame.iloc[:950])):
+        assert abs(np.corrcoef(noise(0.1, frame), other)[0, 1]) < 5 / np.sqrt(900)

@@ -35,9 +35,12 @@ def test_a_release_holds_every_record_with_its_types_and_other_columns(place):
     for name in kept:
         assert released.schema.field(name).type == table.schema.field(name).type, name
         assert released[name].is_null().equals(table[name].is_null()), name
-        same = released[name].to_pylist() == table[name].to_pylist()
+        same = np.mean(
+            [one == other for one, other in zip(released[name].to_pylist(), table[name].to_pylist(), strict=True)]
+        )
         rounded_away = name == "children"
-        assert same == (name not in MASKED or rounded_away), name
+        assert (same > 0.99) == (name not in MASKED or rounded_away), name
+        assert same == 1 or name in MASKED, name
     assert "Warning: NoiseAddition: about 100.0% of the values of 'children' stay as they are" in ended.out
     assert manifest["rows"] == 1000
     assert manifest["key"]["experiment"] is True
@@ -137,16 +140,146 @@ def test_measures_see_what_is_published(place):
         assert manifest["information_loss"][0]["values"]["parts"][name] == pytest.approx(expected, rel=1e-12)
 
 
-def test_steps_are_applied_in_order_with_draws_of_their_own(place):
+def test_steps_draw_for_themselves(place):
+    """Two steps of the same noise add variances; draws used twice would add standard deviations: four times the variance."""
     table = people()
     place.lake(table)
     step = {"method": "noise", "columns": ["income"], "scale": 0.1}
-    assert place.run(mask=[step], order="input").code == 0
-    assert place.run(mask=[step, step], order="input", target="twice").code == 0
-    once = place.released()[1]["income"].to_numpy() - table["income"].to_numpy()
-    twice = place.released("twice")[1]["income"].to_numpy() - table["income"].to_numpy()
-    assert twice.var() == pytest.approx(2 * once.var(), rel=0.3)
-    assert np.corrcoef(once, twice - once)[0, 1] == pytest.approx(0, abs=0.16)
+    assert place.run(mask=[step, step], order="input").code == 0
+    noise = place.released()[1]["income"].to_numpy() - table["income"].to_numpy()
+    # five standard errors of a variance of 1000 draws
+    assert noise.var() == pytest.approx(2 * (0.1 * table["income"].to_numpy().std()) ** 2, rel=5 * np.sqrt(2 / 1000))
+
+
+def noise_of(place, table, target, **changes):
+    assert place.run(target=target, order="input", **changes).code == 0
+    return place.released(target)[1]["income"].to_numpy() - table["income"].to_numpy()
+
+
+def test_releases_of_one_key_do_not_share_their_noise(place):
+    """Another scale, name or size of the table draws anew: no two releases can be solved for the original."""
+    table = people()
+    place.lake(table)
+    step = {"method": "noise", "columns": ["income", "age"], "scale": 0.1}
+    first = noise_of(place, table, "one", mask=[step])
+    others = {
+        "scale": noise_of(place, table, "two", mask=[step | {"scale": 0.3}]),
+        "columns": noise_of(place, table, "three", mask=[step | {"columns": ["income"]}]),
+        "name": noise_of(place, table, "four", mask=[step], name="other"),
+    }
+    for what, other in others.items():
+        # 1000 pairs: five standard errors of a correlation of 0
+        assert abs(np.corrcoef(first, other)[0, 1]) < 5 / np.sqrt(1000), what
+    again = place.run(target="five", mask=[step], name="again")
+    assert "Warning: This key has made another release" in again.out
+
+
+def test_columns_and_order_draw_for_themselves(place):
+    table = people()
+    place.lake(table)
+    mask = [{"method": "noise", "columns": ["income", "rate"], "scale": 0.1}]
+    assert place.run(mask=mask, block_rows=10**6).code == 0
+    released = by_original(place, table)
+    noise = [
+        released[n].cast(pa.float64()).to_numpy(zero_copy_only=False)
+        - table[n].cast(pa.float64()).to_numpy(zero_copy_only=False)
+        for n in ("income", "rate")
+    ]
+    run = place.released()[0]["run"]
+    order = np.argsort(
+        pq.read_table(place.folder / "private" / run / "pairing" / "part-00000.parquet")["position"].to_numpy()
+    )
+    present = ~np.isnan(noise[1])
+    for one, other in ((noise[0], noise[1]), (noise[0], order.astype(float))):
+        assert abs(np.corrcoef(one[present], other[present])[0, 1]) < 5 / np.sqrt(present.sum())
+
+
+def test_the_private_folder_is_private(place):
+    place.lake()
+    assert place.run().code == 0
+    assert (place.folder / "private").stat().st_mode & 0o077 == 0
+
+
+def test_a_source_that_changes_under_way_is_not_released(place, monkeypatch):
+    from dpmask.job import stages
+
+    lake = place.lake()
+    decide = stages._decide
+
+    def meanwhile(*arguments):
+        write_lake(lake, people(seed=5))
+        decide(*arguments)
+
+    monkeypatch.setattr(stages, "_decide", meanwhile)
+    ended = place.run()
+    assert ended.code == 4
+    assert "changed while the run was under way" in ended.err
+    assert not (place.folder / "release").exists()
+
+
+def test_a_run_that_publishes_is_left_alone(place):
+    """A second run of the standing job must not take the files of a run that is publishing for leftovers."""
+    place.lake()
+    assert place.run().code == 0
+    (place.folder / "release" / ("publishing-" + "a" * 32)).touch()
+    theirs = place.folder / "release" / "data" / ("b" * 16) / "part-00000.parquet"
+    theirs.parent.mkdir()
+    theirs.write_bytes(b"new")
+    ended = place.run()
+    assert ended.code == 2
+    assert "another run is publishing here" in ended.err
+    assert theirs.exists()
+
+
+def test_a_damaged_manifest_is_replaced_only_with_the_word(place):
+    place.lake()
+    assert place.run().code == 0
+    (place.folder / "release" / "manifest.json").write_text("{}")
+    refused = place.run()
+    assert (refused.code, "--overwrite" in refused.err) == (2, True)
+    assert place.dpmask("plan", "job.yaml").code == 2
+    assert place.dpmask("plan", "job.yaml", "--overwrite").code == 0
+    assert place.run("--overwrite").code == 0
+    assert place.dpmask("verify", "release").code == 0
+
+
+def test_values_at_the_limits_of_their_type_stay_inside(place):
+    rng = np.random.default_rng(0)
+    many = 2000
+    table = pa.table(
+        {
+            "u8": pa.array(rng.choice([0, 255], many), pa.uint8()),
+            "i64": pa.array(rng.choice([-(2**63), 2**63 - 1], many), pa.int64()),
+            "u64": pa.array(rng.choice(np.array([0, 2**64 - 1], np.uint64), many), pa.uint64()),
+            "f16": pa.array(rng.choice([-65504, 65504], many).astype(np.float16), pa.float16()),
+            "f32": pa.array(rng.choice([-3.4e38, 3.4e38], many), pa.float32()),
+            "d16": pa.array([f"{x}99999999999999.99" for x in rng.choice(["-", ""], many)]).cast(pa.decimal128(16, 2)),
+            "d38": pa.array([f"{x}{'9' * 36}.99" for x in rng.choice(["-", ""], many)]).cast(pa.decimal128(38, 2)),
+        }
+    )
+    place.lake(table)
+    mask = [{"method": "noise", "columns": table.schema.names, "scale": 0.1}]
+    ended = place.run(columns={"sensitive": table.schema.names}, mask=mask, order="input")
+    assert ended.code == 0, ended.err
+    _, released = place.released()
+    for name in table.schema.names:
+        assert released.schema.field(name).type == table.schema.field(name).type
+        before, after = (np.array([float(v) for v in t[name].to_pylist()]) for t in (table, released))
+        assert np.isfinite(after).all(), name
+        # noise of a tenth of the spread, held to the type's range, keeps each value on its side
+        middle = (before.max() + before.min()) / 2
+        assert ((after > middle) == (before > middle)).all(), name
+
+
+def test_nested_metadata_stays_behind(place):
+    inner = pa.field("zip", pa.int64(), metadata={"comment": "secret-agency"})
+    homes = pa.StructArray.from_arrays([pa.array(range(50))], fields=[inner])
+    place.lake(pa.table({"x": np.arange(50.0), "home": homes}))
+    mask = [{"method": "noise", "columns": ["x"], "scale": 0.1}]
+    ended = place.run(columns={"sensitive": ["x"], "plain": ["home"]}, mask=mask, order="input")
+    assert ended.code == 0, ended.err
+    assert not any(b"secret-agency" in data for data in place.bytes().values())
+    assert place.released()[1]["home"].to_pylist() == [{"zip": n} for n in range(50)]
 
 
 def test_the_result_as_json_also_on_failure(place):

@@ -27,7 +27,34 @@ def bucket_bytes(url):
     return {path.removeprefix(root): fs.cat_file(path) for path in fs.find(root)}
 
 
-def test_a_release_in_a_bucket_is_the_same_as_on_disk(remote, cluster):
+def test_workers_read_and_write_a_bucket(remote):
+    """Workers take credentials from their environment; the same bytes as on disk."""
+    (remote.folder / "two.yaml").write_text(
+        "cluster: distributed.LocalCluster\noptions: {n_workers: 2, threads_per_worker: 1, dashboard_address: null}\n"
+    )
+    assert remote.run().code == 0
+    ended = remote.run("--cluster", "two.yaml", **remote.remote)
+    assert ended.code == 0, ended.err
+    assert bucket_bytes(remote.remote["target"]) == remote.bytes()
+
+
+def test_a_torn_upload_leaves_nothing(remote):
+    from dpmask.lake.storage import Place
+
+    place = Place(remote.remote["private"]) / "file"
+    place.write(b"old")
+
+    def tear():
+        with place.replaced() as file:
+            file.write(b"half")
+            raise ValueError("torn")
+
+    with pytest.raises(ValueError, match="torn"):
+        tear()
+    assert place.read() == b"old"
+
+
+def test_a_release_in_a_bucket_is_the_same_as_on_disk(remote):
     measure = [{"measure": "il1s", "columns": ["income"]}]
     assert remote.run(measure=measure).code == 0
     ended = remote.run(**remote.remote, measure=measure)

@@ -1,5 +1,6 @@
 """Verification: every change to a release is found and named."""
 
+import hashlib
 import json
 import subprocess
 
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmask.release.manifest import content_hash
+from dpmask.release.manifest import content_hash, identity_of
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def change_a_byte(place):
 def rewrite_manifest(**changes):
     def make(place):
         path = place.folder / "release" / "manifest.json"
-        manifest = json.loads(path.read_text()) | changes
+        manifest = {key: value for key, value in (json.loads(path.read_text()) | changes).items() if value is not None}
         manifest["sha256"] = content_hash(manifest)
         path.write_text(json.dumps(manifest))
 
@@ -49,20 +50,32 @@ def edit_statement(place):
     path.write_text(path.read_text() + "All is well.")
 
 
-def swap_file(place):
-    """Another file with the hash in the manifest to match: only its content tells."""
+def other_file(place, change):
+    """Another file, with the manifest made to match its hash: only what is inside tells."""
     path = part(place)
-    table = pq.read_table(path)
-    pq.write_table(table.slice(1), path)
-    import hashlib
-
-    data = path.read_bytes()
+    pq.write_table(change(pq.read_table(path)), path)
     manifest = json.loads((place.folder / "release" / "manifest.json").read_text())
-    files = [
-        f | {"sha256": hashlib.sha256(data).hexdigest()} if f["path"].endswith(path.name) else f
-        for f in manifest["files"]
-    ]
-    rewrite_manifest(files=files)(place)
+    for file in manifest["files"]:
+        if file["path"].endswith(path.name):
+            file["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    hashes = [file["sha256"] for file in manifest["files"]]
+    rewrite_manifest(files=manifest["files"], release=identity_of(manifest["run"], hashes))(place)
+
+
+def swap_file(place):
+    other_file(place, lambda table: table.slice(1))
+
+
+def other_nulls(place):
+    def change(table):
+        at = table.schema.get_field_index("income")
+        return table.set_column(at, "income", pa.array([None, *table["income"].to_pylist()[1:]], pa.float64()))
+
+    other_file(place, change)
+
+
+def with_metadata(place):
+    other_file(place, lambda table: table.replace_schema_metadata({"source": "secret"}))
 
 
 CASES = {
@@ -77,7 +90,11 @@ CASES = {
     ),
     "no JSON": (lambda p: (p.folder / "release/manifest.json").write_text("{"), "is no manifest of a dpmask release"),
     "another format": (rewrite_manifest(format="dpmask release 99"), "its format is not 'dpmask release 1'"),
-    "another total": (rewrite_manifest(rows=999), "do not add up"),
+    "another total": (rewrite_manifest(rows=999), "claims another number of rows than its files have"),
+    "another release": (rewrite_manifest(release="0" * 16), "claims to be another release than its files make"),
+    "a claim less": (rewrite_manifest(documents=None), "is no manifest of a dpmask release"),
+    "other nulls": (other_nulls, "has another number of nulls than the manifest claims"),
+    "source metadata": (with_metadata, "carries metadata"),
     "other rows": (swap_file, "has another number of rows than the manifest claims"),
     "another schema": (
         rewrite_manifest(schema=[{"name": "x", "type": "int8"}]),
