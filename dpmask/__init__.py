@@ -18,6 +18,10 @@ _MODULES = ("utility",)
 __all__ = ["FuzzyCMeans", "Lake", "NoiseAddition", "__version__", "read_lake", "utility"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """Load public names when they are first used: ``import dpmask`` itself costs nothing."""
     if name in _MODULES:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
@@ -48,8 +51,14 @@ def _told(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def _say(text: str, *, err: bool = False, end: bool = True) -> None:
+    """Print, and do not mind when nobody listens any more: a closed pipe must not stop a release or change its end."""
+    with suppress(OSError, ValueError, AttributeError):
+        click.echo(text, nl=end, err=err)
+
+
 def _complain(text: str) -> None:
-    click.echo(f"dpmask: {text}", err=True)
+    _say(f"dpmask: {text}", err=True)
 
 
 def _count(number: int, thing: str) -> str:
@@ -60,7 +69,7 @@ class _Progress:
     """Stages and passes: one line that changes on a terminal; otherwise a line for each stage and each kind of pass."""
 
     def __init__(self) -> None:
-        self.terminal = sys.stderr.isatty()
+        self.terminal = sys.stderr is not None and sys.stderr.isatty()
         self.started = time.monotonic()
         self.told: set[str] = set()
 
@@ -72,18 +81,18 @@ class _Progress:
         if not total:
             self._line(f"  {label}")
         elif self.terminal:
-            click.echo(f"\r\033[K           {label}: {done}/{total}", nl=False, err=True)
+            _say(f"\r\033[K           {label}: {done}/{total}", err=True, end=False)
         elif done == total and label not in self.told:
             self.told.add(label)
             self._line(f"  {label}: {_count(total, 'task')}")
 
     def _line(self, text: str) -> None:
         self.close()
-        click.echo(f"[{time.monotonic() - self.started:6.1f} s] {text}", err=True)
+        _say(f"[{time.monotonic() - self.started:6.1f} s] {text}", err=True)
 
     def close(self) -> None:
         if self.terminal:
-            click.echo("\r\033[K", nl=False, err=True)
+            _say("\r\033[K", err=True, end=False)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -108,6 +117,7 @@ def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, s
     from dpmask.job.run import run_job
 
     progress = _Progress()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: with a result
     outcome = run_job(
         job,
         scheduler=scheduler,
@@ -119,11 +129,11 @@ def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, s
     )
     progress.close()
     if as_json:
-        click.echo(json.dumps(outcome, indent=1))
+        _say(json.dumps(outcome, indent=1))
     if outcome["exit_code"]:
         _complain(outcome["error"])
         if "report" in outcome:
-            click.echo(f"Internal report: {outcome['report']}", err=True)
+            _say(f"Internal report: {outcome['report']}", err=True)
         sys.exit(outcome["exit_code"])
     if not as_json:
         _say_released(outcome)
@@ -131,18 +141,16 @@ def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, s
 
 def _say_released(outcome: dict[str, Any]) -> None:
     for warning in outcome.get("warnings", []):
-        click.echo(f"Warning: {warning}")
+        _say(f"Warning: {warning}")
     for measure in outcome.get("measures", []):
-        click.echo(f"{measure['name']}: {measure['explanation']}")
+        _say(f"{measure['name']}: {measure['explanation']}")
     for rule in outcome.get("policy", []):
-        click.echo(f"policy: {rule['rule']} holds")
-    click.echo(f"Internal report: {outcome['report']}")
+        _say(f"policy: {rule['rule']} holds")
+    _say(f"Internal report: {outcome['report']}")
     if outcome["status"] == "released":
-        click.echo(
-            f"Released {outcome['rows']:,} records in {_count(outcome['files'], 'file')} to {outcome['release']}"
-        )
+        _say(f"Released {outcome['rows']:,} records in {_count(outcome['files'], 'file')} to {outcome['release']}")
     else:
-        click.echo(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
+        _say(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
 
 
 @cli.command()
@@ -160,19 +168,19 @@ def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, 
     with connected(scheduler, cluster):
         planned = make_plan(read_job(job), overwrite=overwrite)
     if as_json:
-        click.echo(json.dumps(planned, indent=1))
+        _say(json.dumps(planned, indent=1))
         return
     size = f"{planned['rows']:,} rows in {_count(planned['files'], 'file')}, {planned['columns']} columns released"
-    click.echo(f"{planned['name']}: {size}")
-    click.echo(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
-    click.echo(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
-    click.echo(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
-    click.echo(f"  at the target now: {planned['standing']}")
+    _say(f"{planned['name']}: {size}")
+    _say(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
+    _say(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
+    _say(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
+    _say(f"  at the target now: {planned['standing']}")
     if planned["nulls"]:
         counts = ", ".join(f"{name} ({'?' if count is None else count})" for name, count in planned["nulls"].items())
-        click.echo(f"  nulls, which stay null: {counts}")
+        _say(f"  nulls, which stay null: {counts}")
     if planned["unmasked"]:
-        click.echo(f"  quasi-identifiers and sensitive columns that no step masks: {', '.join(planned['unmasked'])}")
+        _say(f"  quasi-identifiers and sensitive columns that no step masks: {', '.join(planned['unmasked'])}")
 
 
 @cli.command()
@@ -190,12 +198,10 @@ def verify(release: str, scheduler: str | None, cluster: str | None, signer: str
     with connected(scheduler, cluster):
         verified = check(release, read_public_key(signer) if signer else None)
     if as_json:
-        click.echo(json.dumps(verified._asdict(), indent=1))
+        _say(json.dumps(verified._asdict(), indent=1))
         return
-    click.echo(
-        f"{verified.name}: {verified.rows:,} records in {_count(verified.files, 'file')} are what the manifest claims"
-    )
-    click.echo(f"  {verified.origin}")
+    _say(f"{verified.name}: {verified.rows:,} records in {_count(verified.files, 'file')} are what the manifest claims")
+    _say(f"  {verified.origin}")
 
 
 @cli.command()
@@ -221,7 +227,7 @@ def generate(
         made = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
     progress.close()
     deed = "Wrote" if made.fresh else "Already there, nothing was changed:"
-    click.echo(f"{deed} {made.rows:,} people in {_count(made.files, 'file')} at {made.url}")
+    _say(f"{deed} {made.rows:,} people in {_count(made.files, 'file')} at {made.url}")
 
 
 def _whole_number(text: str) -> int:
@@ -240,7 +246,7 @@ def schema() -> None:
     """Print the JSON Schema of the job file, for editors and checks."""
     from dpmask.job.model import json_schema
 
-    click.echo(json.dumps(json_schema(), indent=1))
+    _say(json.dumps(json_schema(), indent=1))
 
 
 @cli.command()
@@ -250,12 +256,25 @@ def explain(name: str | None) -> None:
     """Show the guide's page on a method or measure; without NAME, list the pages."""
     from dpmask.guide import page, pages
 
-    click.echo(page(name) if name else "\n".join(pages()))
+    _say(page(name) if name else "\n".join(pages()))
 
 
 def main(arguments: list[str] | None = None) -> Any:
     """The entry point of the ``dpmask`` command and of the scripts in jobs/."""
-    return cli.main(args=arguments, prog_name="dpmask")
+    try:
+        return cli.main(args=arguments, prog_name="dpmask")
+    finally:
+        _settle_output()
+
+
+def _settle_output() -> None:
+    """Flush what is left; where nobody listens, point it to nowhere, or Python complains and ends with its own code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            with suppress(OSError, ValueError, AttributeError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

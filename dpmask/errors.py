@@ -67,6 +67,12 @@ class ClusterError(DpmaskError):
     exit_code = 5
 
 
+class Interrupted(DpmaskError):  # noqa: N818 - it is what somebody did
+    """Somebody pressed Ctrl-C, or sent SIGTERM."""
+
+    exit_code = 130
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint naming the closest known name, or listing them all when none is close."""
     names = sorted(known)

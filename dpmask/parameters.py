@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 from dpmask.errors import JobError
@@ -18,7 +19,7 @@ def require_number(
 ) -> None:
     """Hold ``owner.name`` to a finite number in the given range."""
     value = getattr(owner, name)
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     low = (above is None or value > above) and (at_least is None or value >= at_least) if number else False
     if not (number and low and value <= at_most):
         limits = [("> ", above), (">= ", at_least), ("<= ", at_most if at_most < math.inf else None)]

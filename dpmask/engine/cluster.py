@@ -22,6 +22,8 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
 
     With neither, Dask's threads inside this process do the work: no ports, no processes, starts at once.
     """
+    if "" in {scheduler, cluster}:
+        raise JobError("--scheduler and --cluster must not be empty. Is a variable not set?")
     if scheduler and cluster:
         raise JobError("Give either --scheduler or --cluster, not both.")
     if not scheduler and not cluster:
@@ -67,13 +69,20 @@ def _made(path: str) -> Iterator[Any]:
     try:
         make = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError):
+        make = None
+    if not isinstance(make, type):
         raise JobError(
             f"{path}: there is no cluster class '{described['cluster']}' here. Install the package that has it."
-        ) from None
-    with dask.config.set(described.get("config", {})), make(**described.get("options", {})) as cluster:
-        if "workers" in described:
-            cluster.scale(described["workers"])
-        yield cluster
+        )
+    with dask.config.set(described.get("config", {})):
+        try:
+            made = make(**described.get("options", {}))
+        except (TypeError, ValueError) as error:
+            raise JobError(f"{path}: {name} does not take these options: {error}") from None
+        with made as cluster:
+            if "workers" in described:
+                cluster.scale(described["workers"])
+            yield cluster
 
 
 def _described(path: str) -> dict[str, Any]:

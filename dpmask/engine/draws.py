@@ -67,16 +67,18 @@ def make_key(who: str, *, key: str | bytes | Subkey | None = None, seed: int | N
     if isinstance(key, Subkey):
         return key
     if key is not None:
-        secret = key.encode() if isinstance(key, str) else bytes(key)
+        if not isinstance(key, str | bytes):
+            raise JobError(f"{who}: key must be text or bytes; got {type(key).__name__}.")
+        secret = key.encode() if isinstance(key, str) else key
         if len(secret) < _SHORTEST_KEY:
             raise JobError(
                 f"{who}: the key must have at least {_SHORTEST_KEY} characters; got {len(secret)}. "
                 "Make one: openssl rand -hex 32"
             )
         return Key(hashlib.sha256(b"dpmask key\0" + secret).digest())
-    if isinstance(seed, bool) or not isinstance(seed, int):
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise JobError(f"{who}: seed must be an integer; got {type(seed).__name__}.")
-    return Key(hashlib.sha256(b"dpmask seed\0" + str(seed).encode()).digest(), experiment=True)
+    return Key(hashlib.sha256(b"dpmask seed\0" + str(int(seed)).encode()).digest(), experiment=True)
 
 
 def keystream(secret: bytes, counter: int, length: int) -> bytes:

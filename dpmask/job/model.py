@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
@@ -42,14 +43,14 @@ class Roles(_Model):
 class JobFile(_Model):
     """A dpmask job."""
 
-    name: str = Field(min_length=1, description="the release's name")
+    name: str = Field(pattern=r"^[^\x00-\x1f\x7f]+$", description="the release's name")
     source: str = Field(
-        description="the lake: any fsspec URL of a folder, a glob or one file of Parquet, or a small CSV"
+        min_length=1, description="the lake: any fsspec URL of a folder, a glob or one file of Parquet, or a small CSV"
     )
-    target: str = Field(description="the folder of the release, public")
-    private: str = Field(description="the data holder's own folder: staging, internal report, pairing, log")
+    target: str = Field(min_length=1, description="the folder of the release, public")
+    private: str = Field(min_length=1, description="your own folder: staging, internal report, pairing, log")
     key: str | None = Field(None, pattern=r"^(env|file):.+", description="the secret: env:NAME or file:PATH")
-    seed: int | None = Field(None, description="instead of key, for experiments; marked in the manifest")
+    seed: int | None = Field(None, strict=True, description="instead of key, for experiments; marked in the manifest")
     order: Literal["shuffled", "input"] = Field("shuffled", description="row order inside each released file")
     block_rows: Annotated[int, BeforeValidator(_whole)] = Field(
         1_000_000, ge=1, description="the most rows a task holds"
@@ -88,6 +89,12 @@ class Job(NamedTuple):
         """Columns by role, but for those that are dropped, as the job file lists them."""
         roles = self.file.columns
         return [*roles.quasi, *roles.sensitive, *roles.weight, *roles.plain]
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The masking steps in one spelling, however the file wrote them."""
+        said = zip(self.file.mask, self.methods, strict=True)
+        return [{"method": step["method"], **asdict(method)} for step, method in said]
 
     def role(self, column: str) -> str:
         """A column's declared role."""
@@ -168,12 +175,20 @@ def parameter_model(target: Callable[..., Any]) -> type[BaseModel]:
 
 
 def _validated(model: type[Any], values: Any, text: JobText, path: KeyPath) -> Any:
+    wrong = [name for name, value in values.items() if isinstance(value, bool) and not _takes_flag(model, name)]
+    if wrong:
+        raise JobError(text.error((*path, wrong[0]), "must not be true or false."))
     try:
         return model.model_validate(values)
     except ValidationError as error:
         known = list(model.model_fields)
         lines = [_told(text, path, dict(one), model, known) for one in error.errors(include_url=False)]
         raise JobError("\n".join(lines)) from None
+
+
+def _takes_flag(model: type[BaseModel], name: str) -> bool:
+    field = model.model_fields.get(name)
+    return field is None or field.annotation in {bool, Any}
 
 
 def _told(text: JobText, base: KeyPath, error: dict[str, Any], model: type[BaseModel], known: list[str]) -> str:
@@ -187,8 +202,13 @@ def _told(text: JobText, base: KeyPath, error: dict[str, Any], model: type[BaseM
         return text.error(path, "is missing.")
     if path[:1] == ("key",):
         return text.error(path, "must be env:NAME or file:PATH; the secret itself does not belong in a job file.")
-    message = error["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return text.error(path, f"must be {message}; got {type(error['input']).__name__} {_shown(error['input'])}.")
+    if path == ("seed",):
+        return text.error(path, "must be an integer.")
+    message = error["msg"]
+    expected = (
+        message.replace("Input should be", "must be", 1) if message.startswith("Input") else f"is wrong: {message}"
+    )
+    return text.error(path, f"{expected}; got {type(error['input']).__name__} {_shown(error['input'])}.")
 
 
 def _shown(value: object) -> str:

@@ -38,7 +38,7 @@ class Prepared(NamedTuple):
 
     def subkey(self, purpose: str) -> Subkey:
         """A key for this release: other steps, another name or size of the table draw anew; other blocks do not."""
-        said = [self.job.file.name, self.job.file.mask, self.lake.rows]
+        said = [self.job.file.name, self.job.steps, self.lake.rows]
         return self.key.subkey(canonical(said).decode()).subkey(purpose)
 
     @property
@@ -81,15 +81,25 @@ def _key(job: Job) -> Key:
         made = make_key("seed", seed=job.file.seed)
     else:
         kind, name = job.file.key.split(":", 1)
-        secret = os.environ.get(name) if kind == "env" else Place(name).read().decode(errors="replace").strip()
+        secret, make = _secret(kind, name)
         if not secret:
-            what = f"the environment variable {name} is not set" if kind == "env" else f"{name} is empty"
-            raise JobError(
-                job.text.error(("key",), f"{what}. Make a key and keep it: export {name}=$(openssl rand -hex 32)")
-            )
-        made = make_key("key", key=secret)
+            raise JobError(job.text.error(("key",), f"{name} is not set, empty or not readable. Make a key: {make}"))
+        try:
+            made = make_key("key", key=secret)
+        except JobError as error:
+            raise JobError(job.text.error(("key",), str(error))) from None
     assert isinstance(made, Key)
     return made
+
+
+def _secret(kind: str, name: str) -> tuple[str | None, str]:
+    """The secret from an environment variable or a file, if it is there, and the line that makes one."""
+    if kind == "env":
+        return os.environ.get(name), f"export {name}=$(openssl rand -hex 32)"
+    try:
+        return Place(name).read().decode(errors="replace").strip(), f"openssl rand -hex 32 > {name}"
+    except (InputError, AccessError):
+        return None, f"openssl rand -hex 32 > {name}"
 
 
 def folders(job: Job) -> tuple[Place, Place]:
@@ -170,6 +180,6 @@ def _check_writable(place: Place) -> None:
 
 def _run_digest(job: Job, lake: Lake, key: Key) -> str:
     """What makes two runs the same: the job, but for its folders, the input and the key."""
-    said = job.file.model_dump(exclude={"source", "target", "private", "key", "seed"})
+    said = job.file.model_dump(exclude={"source", "target", "private", "key", "seed", "mask"}) | {"mask": job.steps}
     files = [[file.name, file.size, file.footer] for file in lake.files]
     return hmac.digest(key.subkey("run").secret, canonical([said, files]), "sha256").hex()[:32]

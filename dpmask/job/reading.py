@@ -25,6 +25,8 @@ class JobText:
             if node is not None:
                 self._note(node, ())
             self.values: Any = yaml.safe_load(text)
+        except RecursionError:
+            raise JobError(f"{url}: is nested too deeply to be a job file.") from None
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

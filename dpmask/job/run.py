@@ -10,12 +10,14 @@ from typing import Any
 from dpmask.engine.cluster import connected
 from dpmask.engine.guard import told_safely
 from dpmask.engine.progress import Listener, listening
-from dpmask.errors import DpmaskError, PolicyRefusal
+from dpmask.errors import DpmaskError, Interrupted, PolicyRefusal
 from dpmask.job.model import read_job
 from dpmask.job.prepare import folders
 from dpmask.job.stages import Run, run
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import read_private_key
+
+_RESULT = "result.json"
 
 
 def run_job(
@@ -40,9 +42,12 @@ def run_job(
         job = read_job(url)
         _, log.place = folders(job)
         log.place.make_private()
+        (log.place / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
         signer = read_private_key(sign) if sign else None
         with connected(scheduler, cluster), listening(listener):
             run(Run(job, overwrite, signer, noted, outcome))
+    except KeyboardInterrupt:
+        _fail(outcome, Interrupted("Interrupted; nothing was published."))
     except Exception as error:
         _fail(outcome, told_safely(error))
     if log.place is not None:
@@ -64,7 +69,7 @@ class _Log:
 
 
 def _fail(outcome: dict[str, Any], error: DpmaskError) -> None:
-    status = "refused" if isinstance(error, PolicyRefusal) else "failed"
+    status = {PolicyRefusal: "refused", Interrupted: "interrupted"}.get(type(error), "failed")
     outcome.update(status=status, exit_code=error.exit_code, kind=type(error).__name__, error=str(error))
 
 
@@ -73,7 +78,7 @@ def _leave(log: _Log, outcome: dict[str, Any]) -> None:
     try:
         log.note(outcome["error"] if outcome["exit_code"] else outcome["status"])
         if log.place is not None:
-            (log.place / "result.json").write(json.dumps(outcome, indent=1).encode())
+            (log.place / _RESULT).write(json.dumps(outcome, indent=1).encode())
     except DpmaskError as error:
         if outcome["exit_code"] == 0:
             _fail(outcome, error)

@@ -12,6 +12,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from dpmask.engine.draws import Subkey
 from dpmask.errors import DpmaskError, InputError, PolicyRefusal, StorageError, TargetError, VerificationError
 from dpmask.job.account import account, public_part
 from dpmask.job.model import Job
@@ -61,9 +62,10 @@ def run(under_way: Run) -> None:
         under_way.outcome.update(name=job.file.name, run=prepared.run, rows=prepared.lake.rows)
         if _already_released(under_way, prepared):
             return
-    folder, own = _folder(prepared)
+    own = prepared.private / prepared.run
     with under_way.stage("mask"):
         table, fitted = _fit(prepared)
+        folder = Folder(own / "staging", own / "pairing", _order_key(prepared, fitted))
         under_way.outcome["warnings"] = [w for step in fitted for w in step.warnings()] + _key_used_before(prepared)
         files = stage(table, prepared.columns, folder)
     with under_way.stage("measure"):
@@ -99,10 +101,11 @@ def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
     return table, fitted
 
 
-def _folder(prepared: Prepared) -> tuple[Folder, Place]:
-    own = prepared.private / prepared.run
-    order = prepared.subkey("order") if prepared.job.file.order == "shuffled" else None
-    return Folder(own / "staging", own / "pairing", order), own
+def _order_key(prepared: Prepared, fitted: list[Any]) -> Subkey | None:
+    """The key of the rows' order: bound to what the steps are bound to, so that no two releases line up."""
+    if prepared.job.file.order == "input":
+        return None
+    return prepared.subkey("order " + " ".join(step.key.fingerprint for step in fitted))
 
 
 def _decide(verdicts: list[Verdict], folder: Folder) -> None:

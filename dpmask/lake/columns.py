@@ -30,6 +30,18 @@ def rounding_unit(kind: Any) -> float:
     return 1.0 if pa.types.is_integer(kind) else 0.0
 
 
+def type_range(kind: Any) -> tuple[float, float]:
+    """The smallest and the largest value of a numeric type."""
+    if pa.types.is_integer(kind):
+        limits = np.iinfo(kind.to_pandas_dtype())
+        return float(limits.min), float(limits.max)
+    if pa.types.is_decimal(kind):
+        largest = float(Decimal(10**kind.precision - 1).scaleb(-kind.scale))
+    else:
+        largest = float(np.finfo(kind.to_pandas_dtype()).max)
+    return -largest, largest
+
+
 def require_known(schema: Any, columns: Iterable[str], who: str) -> None:
     """Refuse a column that the table does not have."""
     for column in columns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import posixpath
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmask.errors import InputError
+from dpmask.errors import AccessError, InputError
 from dpmask.lake import csv
 from dpmask.lake.storage import Place, told, version_of
 
@@ -30,6 +31,9 @@ class Facts(NamedTuple):
     nulls: int | None
     low: Any
     high: Any
+
+    def __repr__(self) -> str:
+        return f"<Facts: {self.nulls} nulls>"  # a range is the values of two records
 
     def joined(self, other: Facts) -> Facts:
         """The facts of both parts together."""
@@ -93,6 +97,8 @@ def _names(source: Place) -> tuple[list[str], Place]:
             folder, name = posixpath.split(source.full_url)
             return [name], Place(folder)
         else:
+            if source.local and os.path.isdir(source.path) and not os.access(source.path, os.R_OK | os.X_OK):
+                raise AccessError(f"{source.url}: no permission to read it. Check the rights of this user.")
             if not source.fs.exists(source.path):
                 raise InputError(f"{source.url}: there is no such file or folder.")
             root, names = source, source.files()

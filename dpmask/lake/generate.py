@@ -27,6 +27,7 @@ FORMAT = 1  # goes up whenever the same seed gives other people
 GROUP_ROWS = 61 * census.SUPERBLOCK  # just below 250,000
 
 _WHO = "generate_lake"
+_MOST_ROWS = 10**10
 _MOST_FILES = 100_000  # five digits, so that names sort as numbers do
 _PART = re.compile(r"part-\d{5}\.parquet")
 _TEMPORARY = re.compile(r"part-\d{5}\.parquet\.[0-9a-f]{32}\.part")
@@ -71,6 +72,8 @@ class _Census:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise JobError(f"{_WHO}: {name} must be an integer >= 1; got {value!r}.")
+        if self.rows > _MOST_ROWS:
+            raise JobError(f"{_WHO}: rows must be <= {_MOST_ROWS:g}; got {self.rows:g}. Ask for fewer people.")
         if not isinstance(self.nulls, bool):
             raise JobError(f"{_WHO}: nulls must be true or false; got {self.nulls!r}.")
         most = min(self.rows, _MOST_FILES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -31,16 +32,25 @@ class Lake(Table):
 
     files: tuple[DataFile, ...] = ()
 
+    def __repr__(self) -> str:
+        names = ", ".join(self.schema.names)
+        return f"<Lake: {self.rows:,} rows in {len(self.files)} files, {len(self.blocks)} blocks; columns {names}>"
 
-def read_lake(source: str, *, columns: Sequence[str] | None = None, block_rows: int = BLOCK_ROWS) -> Lake:
+
+def read_lake(
+    source: str | os.PathLike[str], *, columns: Sequence[str] | None = None, block_rows: int = BLOCK_ROWS
+) -> Lake:
     """Open a folder, a glob or one file of Parquet, or a small CSV, anywhere fsspec reaches.
 
     Only footers are read here. All files must have one schema; Hive folders (``year=2024/``) become columns; a folder
     with a manifest is read as the release it is. ``columns`` keeps some of the columns; ``block_rows`` bounds the rows
     of a block, which is what one task holds in memory.
     """
+    if isinstance(columns, str):
+        raise JobError(f"read_lake: columns must be a list of names; got {columns!r}.")
     if isinstance(block_rows, bool) or not isinstance(block_rows, int) or block_rows < 1:
         raise JobError(f"read_lake: block_rows must be an integer >= 1; got {block_rows!r}.")
+    source = os.fspath(source)
     place = Place(source)
     files = find_files(place)
     stored = _common_schema(files)

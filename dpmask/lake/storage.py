@@ -32,6 +32,8 @@ class Place:
     def __init__(self, url: str) -> None:
         if _CREDENTIALS.match(url):
             raise JobError("A user or password does not belong in a URL. Give it in the environment.")
+        if not url.strip() or "\0" in url:
+            raise JobError(f"{url!r} is not a path or a URL.")
         self.url = url
         protocol = url.split("://", 1)[0] if "://" in url else "file"
         try:
@@ -230,6 +232,8 @@ def _translated(error: Exception, url: str, writing: bool) -> Exception:
             else "a file is in the way of a folder, or the reverse"
         )
         return (TargetError if writing else InputError)(f"{url}: {found}.")
+    if number == errno.ENAMETOOLONG:
+        return JobError(f"{url}: the name is too long for this file system.")
     if number in {errno.ENOSPC, errno.EDQUOT}:
         return StorageError(f"{url}: no space is left there. Free some and run the job again.")
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"botocore", "aiobotocore", "aiohttp"}:

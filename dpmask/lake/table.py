@@ -50,6 +50,9 @@ class Table:
     steps: tuple[Step, ...] = ()
     facts: Mapping[str, Facts] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Table: {self.rows:,} rows in {len(self.blocks)} blocks>"
+
     @property
     def rows(self) -> int:
         """How many records there are."""

@@ -21,15 +21,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpmask.engine.draws import Subkey, make_key, record_normals
-from dpmask.kernels.moments import column_moments, merge_moments
+from dpmask.errors import JobError
+from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.noise import add_noise
 from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
-from dpmask.lake.columns import Rows, floats, require_numeric, rounding_unit, with_floats
+from dpmask.lake.columns import Rows, floats, require_numeric, rounding_unit, type_range, with_floats
 from dpmask.parameters import require_columns, require_number
 
 _WHO = "NoiseAddition"
 _MOSTLY = 0.5
+_REACH = 4.0  # standard deviations of noise that are counted on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +60,48 @@ class NoiseAddition:
     def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> FittedNoise:
         """Learn the standard deviations, in one pass."""
         source = tables.as_table(table, _WHO)
-        # another scale or size must not see the same draws: two releases would then give the originals away
-        subkey = make_key(_WHO, key=key, seed=seed).subkey(f"noise {self.scale!r} {source.rows}")
+        secret = make_key(_WHO, key=key, seed=seed)
         self.check(source)
         moments = source.reduce(self.columns, column_moments, merge_moments, "noise: standard deviations")
         require_spread(moments, self.columns, _WHO)
         deviations = dict(zip(self.columns, (self.scale * moments.sd).tolist(), strict=True))
-        units = {column: rounding_unit(source.masked_schema.field(column).type) for column in self.columns}
-        fitted = FittedNoise(self, deviations, units, subkey)
+        if not all(0.0 < deviation < math.inf for deviation in deviations.values()):
+            raise JobError(f"{_WHO}: scale {self.scale:g} makes the noise of a column infinite or nothing.")
+        kinds = {column: source.masked_schema.field(column).type for column in self.columns}
+        fitted = FittedNoise(
+            self,
+            deviations,
+            {column: rounding_unit(kind) for column, kind in kinds.items()},
+            self._held(moments, deviations, kinds),
+            secret.subkey(self._purpose(source, moments)),
+        )
         for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
         return fitted
+
+    def _purpose(self, source: tables.Table, moments: Moments) -> str:
+        """What the draws are for: another scale or table must draw anew, or two releases give the originals away.
+
+        A table is told by what is exact and the same for any partitioning: its rows, and the number and range of the
+        values of each column that no step has changed before (after a step ranges are exact only to rounding).
+        """
+        changed = {column for step in source.steps for column in step.changes}
+        seen = [
+            (column, int(moments.values[n]), float(moments.low[n]).hex(), float(moments.high[n]).hex())
+            for n, column in enumerate(self.columns)
+            if column not in changed
+        ]
+        return f"noise {self.scale!r} {source.rows} {seen}"
+
+    def _held(self, moments: Moments, deviations: Mapping[str, float], kinds: Mapping[str, Any]) -> tuple[str, ...]:
+        """Columns whose noisy values would leave the range of their type."""
+        held = []
+        for number, (column, kind) in enumerate(kinds.items()):
+            low, high = type_range(kind)
+            reach = _REACH * deviations[column]
+            if moments.low[number] - reach < low or moments.high[number] + reach > high:
+                held.append(column)
+        return tuple(held)
 
 
 @dataclass(frozen=True)
@@ -78,6 +111,7 @@ class FittedNoise:
     method: NoiseAddition
     deviations: Mapping[str, float]
     units: Mapping[str, float]
+    held: tuple[str, ...]
     key: Subkey
 
     @property
@@ -108,17 +142,24 @@ class FittedNoise:
 
     def statement(self) -> str:
         """What a reader of the release may know."""
+        held = f" Values of {', '.join(self.held)} were held to the range of their type, which shifts their moments."
         return (
             f"Normal noise with a standard deviation of {self.method.scale:g} times that of the column was added to "
             f"each value of {', '.join(self.method.columns)}. Means are unbiased; variances are larger by the factor "
             f"{1 + self.method.scale**2:.6g}, and correlations with other columns weaker accordingly. Integers and "
-            "decimals were rounded to their type and held to its range."
+            "decimals were rounded to their type. Noisy values may lie where real ones cannot, such as below zero."
+            + (held if self.held else "")
         )
 
     def warnings(self) -> list[str]:
         """Columns whose noise is mostly rounded away: P(|N(0, d^2)| < unit / 2) of their values stay as they are."""
         kept = {c: math.erf(self.units[c] / (2 * math.sqrt(2) * d)) for c, d in self.deviations.items()}
-        return [
+        held = [
+            f"{_WHO}: noise would take values of '{column}' out of the range of its type; they are held at its ends, "
+            "which shifts mean and variance. Write the column as a wider or signed type."
+            for column in self.held
+        ]
+        return held + [
             f"{_WHO}: about {share:.1%} of the values of '{column}' stay as they are: noise is smaller than the step "
             "of its type. Raise scale, or mask it by another method."
             for column, share in kept.items()

@@ -103,6 +103,15 @@ def check_signature(manifest: dict[str, Any], signer: Ed25519PublicKey, url: str
         raise VerificationError(f"{url}: was not signed by this signer.") from None
 
 
+def check_own_signature(manifest: dict[str, Any], url: str) -> None:
+    """Refuse a signature that does not fit the public key beside it; whose key that is remains to be shown."""
+    try:
+        signer = Ed25519PublicKey.from_public_bytes(bytes.fromhex(manifest["signature"]["public_key"]))
+    except (ValueError, KeyError, TypeError):
+        raise VerificationError(f"{url}: its signature is damaged.") from None
+    check_signature(manifest, signer, url)
+
+
 def read_private_key(path: str) -> Ed25519PrivateKey:
     """An Ed25519 private key in PEM, as ``openssl genpkey -algorithm ed25519`` writes it."""
     hint = "Make one: openssl genpkey -algorithm ed25519 -out KEYFILE"

@@ -89,11 +89,22 @@ def publish(
             f"{target.url}: {len(missing)} files did not arrive, such as {min(missing)}. Run the job again."
         )
     place = target / MANIFEST
-    if old is None:
-        place.create(manifest)
-    else:
-        place.replace(manifest, old.version)
+    try:
+        if old is None:
+            place.create(manifest)
+        else:
+            place.replace(manifest, old.version)
+    except TargetError:
+        _withdraw(target, wanted | {f"{_MARK}{run}"})
+        raise
     _keep_only(target, wanted)
+
+
+def _withdraw(target: Place, ours: set[str]) -> None:
+    """Take back the files of a run that came second, but for those that the other's manifest names."""
+    standing = standing_release(target)
+    entries = [*standing.manifest["files"], *standing.manifest["documents"]] if standing and standing.manifest else []
+    target.remove(sorted((ours & set(target.files())) - {entry["path"] for entry in entries}))
 
 
 def clear_leftovers(target: Place, manifest: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from dpmask.errors import InputError, VerificationError
 from dpmask.lake.footers import MANIFEST
 from dpmask.lake.storage import Place
 from dpmask.lake.write import bare_schema, decode
-from dpmask.release.manifest import check_signature, identity_of, parse
+from dpmask.release.manifest import check_own_signature, check_signature, identity_of, parse
 
 _SHOWN = 10
 
@@ -102,5 +102,6 @@ def _origin(manifest: dict[str, Any], signer: Ed25519PublicKey | None) -> str:
     if signer is not None:
         return "signed by the given signer"
     if manifest.get("signature"):
+        check_own_signature(manifest, MANIFEST)
         return "integrity only: it is signed; give --signer FILE to prove by whom"
     return "integrity only: it is not signed"

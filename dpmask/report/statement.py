@@ -15,7 +15,7 @@ def statement(public: Mapping[str, Any], identity: str) -> str:
         f"{public['rows']:,} records, release {identity}, made with dpmask {public['dpmask']}.",
     ]
     if public["key"]["experiment"]:
-        parts.append("**Made with a published seed, for an experiment: whoever knows the seed can undo the masking.**")
+        parts.append("**Made with a seed, for an experiment: whoever knows the seed can undo the masking.**")
     parts.append("## What was done to the data")
     parts += [f"{number}. {step['statement']}" for number, step in enumerate(public["steps"], start=1)]
     parts.append(f"Masked columns: {', '.join(masked) or 'none'}. Released as they were: {', '.join(plain) or 'none'}.")
@@ -25,7 +25,7 @@ def statement(public: Mapping[str, Any], identity: str) -> str:
         parts.append("The records of each file were put into a random order.")
     if public["information_loss"]:
         parts.append("## What was lost")
-        parts += [f"* {one['explanation']}" for one in public["information_loss"]]
+        parts += [_loss(one) for one in public["information_loss"]]
     if public["policy"]:
         parts.append("## What the data holder demanded, and held")
         parts += [f"* `{rule['rule']}`" for rule in public["policy"]]
@@ -34,3 +34,9 @@ def statement(public: Mapping[str, Any], identity: str) -> str:
         "`dpmask verify FOLDER` re-reads every file and recomputes what `manifest.json` claims.",
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _loss(measured: Mapping[str, Any]) -> str:
+    """One measure: its name, what it found, and its parts."""
+    parts = ", ".join(f"{name} {value:.4g}" for name, value in measured["values"].get("parts", {}).items())
+    return f"* `{measured['name']}`: {measured['explanation']}" + (f" ({parts})" if parts else "")

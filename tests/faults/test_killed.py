@@ -138,3 +138,46 @@ def test_no_scheduler(place):
     assert ended.code == 5
     assert "No Dask scheduler answers at tcp://127.0.0.1:9" in ended.err
     assert place.run("--cluster", "nowhere.yaml").code == 2
+
+
+def test_nobody_reads_the_output(place):
+    """A closed pipe changes neither the release nor the exit code."""
+    place.lake()
+    job = place.job()
+    script = f"{sys.executable} -m dpmask.cli run {job} 2>&1 | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", script], cwd=place.folder, check=False)
+    assert ended.returncode == 0
+    assert place.dpmask("verify", "release").code == 0
+    for closed in ("2>&-", ">&-", ">/dev/full"):
+        script = f"{sys.executable} -m dpmask.cli run {job} --overwrite {closed}"
+        assert (
+            subprocess.run(["bash", "-c", script], cwd=place.folder, check=False, stderr=subprocess.DEVNULL).returncode
+            == 0
+        )
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(place, sent):
+    place.lake(people(20_000), row_group_size=200)
+    job = place.job(block_rows=200)
+    run = cli(place, "run", job)
+    deadline = time.monotonic() + 60
+    while not list(place.folder.glob("private/*/staging/*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    run.send_signal(sent)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert "Interrupted; nothing was published." in err
+    assert "Traceback" not in err
+    assert '"status": "interrupted"' in (place.folder / "private" / "result.json").read_text()
+    assert not (place.folder / "release").exists()
+    assert place.run(block_rows=200).code == 0
+
+
+def test_a_killed_run_leaves_no_old_result(place):
+    place.lake()
+    assert place.run().code == 0
+    job = place.job(seed=9, target="other")
+    died = cli(place, "run", job, code=dying("copy", 0, after=False))
+    died.communicate(timeout=120)
+    assert '"status": "running"' in (place.folder / "private" / "result.json").read_text()

@@ -240,9 +240,16 @@ WRONG_KEYS = {
     ),
     "wrong type": ({"mask": [{"method": "noise", "columns": "age", "scale": 1}]}, "mask[0].columns: must be"),
     "column twice": ({"mask": [{"method": "noise", "columns": ["age", "age"], "scale": 1}]}, "got 'age twice'"),
-    "empty mask": ({"mask": []}, "mask: must be"),
+    "empty mask": ({"mask": []}, "mask: is wrong: List should have at least 1 item"),
     "bad order": ({"order": "random"}, "order: must be 'shuffled' or 'input'; got str 'random'"),
     "bad block_rows": ({"block_rows": 0}, "block_rows: must be greater than or equal to 1"),
+    "a flag for a number": (
+        {"mask": [{"method": "noise", "columns": ["age"], "scale": True}]},
+        "mask[0].scale: must not be true",
+    ),
+    "a flag for a seed": ({"seed": True}, "seed: must not be true or false"),
+    "a name of two lines": ({"name": "a\nb"}, "name: is wrong"),
+    "an empty source": ({"source": ""}, "source: is wrong"),
     "key and seed": ({"key": "env:X"}, "give either key"),
     "no key": ({"seed": None}, "give either key"),
     "measure twice": (

@@ -175,3 +175,18 @@ def test_two_fits_do_not_share_their_noise(frame):
 
     for other in (noise(0.3, frame), noise(0.1, frame.iloc[:950])):
         assert abs(np.corrcoef(noise(0.1, frame), other)[0, 1]) < 5 / np.sqrt(900)
+
+
+def test_a_lake_shows_no_value(tmp_path):
+    write_lake(tmp_path / "lake", people().append_column("odd", [[4711.25] * 1000]))
+    lake = dpmask.read_lake(tmp_path / "lake")
+    assert "4711" not in repr(lake) + repr(lake.facts) + repr(lake.files)
+    assert "1,000 rows in 4 files" in repr(lake)
+    assert "read_lake" in dir(dpmask)
+
+
+@pytest.mark.parametrize("key", [42, [1] * 40, None])
+def test_a_key_is_text_or_bytes(frame, key):
+    with pytest.raises(JobError):
+        NOISE.fit(frame, key=key)
+    assert NOISE.fit(frame, seed=np.int64(7)).key == NOISE.fit(frame, seed=7).key

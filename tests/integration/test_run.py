@@ -170,6 +170,10 @@ def test_releases_of_one_key_do_not_share_their_noise(place):
     for what, other in others.items():
         # 1000 pairs: five standard errors of a correlation of 0
         assert abs(np.corrcoef(first, other)[0, 1]) < 5 / np.sqrt(1000), what
+    last_year = people(seed=9)
+    place.lake(last_year)
+    others = noise_of(place, last_year, "six", mask=[step])
+    assert abs(np.corrcoef(first, others)[0, 1]) < 5 / np.sqrt(1000), "another table, the same job and key"
     again = place.run(target="five", mask=[step], name="again")
     assert "Warning: This key has made another release" in again.out
 
@@ -377,6 +381,50 @@ def test_the_same_source_in_another_folder_gives_the_same_bytes(place):
     shutil.copytree(lake, place.folder / "copy")
     assert place.run(source="copy", target="other", private="p2").code == 0
     assert place.bytes("other") == place.bytes()
+
+
+def test_csv_codes_stay_text_and_missing_numbers_are_missing(place):
+    (place.folder / "lake").mkdir()
+    rows = "\n".join(f"{n:04d},{n if n % 7 else 'NA'},{'' if n % 5 else n}" for n in range(1, 60))
+    (place.folder / "lake" / "people.csv").write_text("postcode,income,name\n" + rows)
+    mask = [{"method": "noise", "columns": ["income"], "scale": 0.5}]
+    ended = place.run(
+        columns={"quasi": ["postcode"], "sensitive": ["income"], "plain": ["name"]}, mask=mask, order="input"
+    )
+    assert ended.code == 0, ended.err
+    _, released = place.released()
+    assert released["postcode"].to_pylist()[:2] == ["0001", "0002"]
+    assert released["income"].null_count == 8
+    (place.folder / "lake" / "people.csv").write_bytes("postcode,income,name\n1,2,é\n".encode("latin-1"))
+    refused = place.run(target="other")
+    assert (refused.code, "is not in UTF-8" in refused.err) == (4, True)
+
+
+def test_values_held_to_their_type_are_said_in_the_statement(place):
+    place.lake(pa.table({"x": pa.array([0] * 500 + list(range(500)), pa.uint32())}))
+    mask = [{"method": "noise", "columns": ["x"], "scale": 0.2}]
+    ended = place.run(columns={"sensitive": ["x"]}, mask=mask)
+    assert "Warning: NoiseAddition: noise would take values of 'x' out of the range of its type" in ended.out
+    statement = next(place.folder.glob("release/report/*/statement.md")).read_text()
+    assert "Values of x were held to the range of their type" in statement
+
+
+def test_a_run_that_comes_second_takes_its_files_back(place, monkeypatch):
+    from dpmask.lake.storage import Place
+
+    place.lake()
+    assert place.run(seed=8, target="other", private="p2").code == 0
+    create = Place.create
+
+    def beaten(self, data):
+        shutil.copytree(place.folder / "other", place.folder / "release", dirs_exist_ok=True)
+        create(self, data)
+
+    monkeypatch.setattr(Place, "create", beaten)
+    ended = place.run()
+    assert ended.code == 2
+    assert "another run has just published here" in ended.err
+    assert place.bytes() == place.bytes("other")
 
 
 def test_unicode_and_odd_names(place):

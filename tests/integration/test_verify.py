@@ -149,6 +149,9 @@ def test_signatures(release):
     foreign = release.dpmask("verify", "release", "--signer", "other.pub")
     assert (foreign.code, "was not signed by this signer" in foreign.err) == (4, True)
     assert "Already released" in release.run("--sign", "office.pem").out
+    garbage = {"algorithm": "Ed25519", "public_key": "zz", "value": "5"}
+    rewrite_manifest(signature=garbage)(release)
+    assert release.dpmask("verify", "release").code == 4
     rewrite_manifest(name="forged")(release)
     assert release.dpmask("verify", "release", "--signer", "office.pub").code == 4
 
