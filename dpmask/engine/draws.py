@@ -16,15 +16,14 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpmask.errors import JobError
+from dpmask.kernels.normal import normals_of, uniforms_of
 
 _AES_BLOCK = 16
 _WORDS_PER_AES_BLOCK = 2
 _SHORTEST_KEY = 32
-_BELOW_ONE = 1.0 - 2.0**-53
-_TILE = 1 << 14
+_TILE = 1 << 15
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,33 +95,21 @@ def record_words(key: Subkey, first: int, count: int) -> NDArray[np.uint64]:
 
 def record_uniforms(key: Subkey, first: int, count: int) -> NDArray[np.float64]:
     """One draw in (0, 1) for each record position first..first+count-1."""
-    return _in_tiles(key, first, count, _uniform)
+    return _in_tiles(key, first, count, uniforms_of)
 
 
 def record_normals(key: Subkey, first: int, count: int) -> NDArray[np.float64]:
     """One standard normal draw for each record position first..first+count-1."""
-    return _in_tiles(key, first, count, _normal)
+    return _in_tiles(key, first, count, normals_of)
 
 
 def _in_tiles(key: Subkey, first: int, count: int, fill: Callable[..., None]) -> NDArray[np.float64]:
-    """Draws made from words a tile at a time: words and temporaries stay in the cache."""
+    """Draws made from words a tile at a time, so that the words stay in the cache."""
     draws = np.empty(count)
     for start in range(0, count, _TILE):
         tile = draws[start : start + _TILE]
         fill(record_words(key, first + start, len(tile)), tile)
     return draws
-
-
-def _uniform(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    """((u >> 11) + 0.5) 2^-53, held below 1: the largest words plus one half would round up to it."""
-    np.multiply(words >> np.uint64(11), 2.0**-53, out=out)
-    out += 2.0**-54
-    np.minimum(out, _BELOW_ONE, out=out)
-
-
-def _normal(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    _uniform(words, out)
-    ndtri(out, out=out)
 
 
 def shuffled(key: Subkey, first: int, count: int) -> NDArray[np.int64]:

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from dpmask.kernels.deviation import deviations, merge_deviations
 from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.noise import add_noise
+from dpmask.kernels.normal import normals_of, uniforms_of
 
 
 def test_moments_by_hand():
@@ -59,3 +61,35 @@ def test_deviations_by_hand():
     both = merge_deviations(found, found)
     assert both.absolute.tolist() == [6]
     assert both.pairs.tolist() == [4]
+
+
+def words_and_uniforms():
+    rng = np.random.default_rng(0)
+    edges = np.array([0, 1, 2**11, 2**63, 2**64 - 2**11 - 1, 2**64 - 1], np.uint64)
+    small = (10.0 ** rng.uniform(0, 19.26, 50_000)).astype(np.uint64)
+    words = np.concatenate([edges, rng.integers(0, 2**64 - 1, 200_000, dtype=np.uint64), small, ~small])
+    uniforms = (words >> np.uint64(11)).astype(float) * 2.0**-53 + 2.0**-54
+    return words, np.minimum(uniforms, 1 - 2.0**-53)
+
+
+def test_uniforms_of_words():
+    words, expected = words_and_uniforms()
+    found = np.empty(len(words))
+    uniforms_of(words, found)
+    assert np.array_equal(found, expected)
+    assert ((found > 0) & (found < 1)).all()
+
+
+def test_normals_of_words_equal_the_inverse_distribution():
+    words, uniforms = words_and_uniforms()
+    found = np.empty(len(words))
+    normals_of(words, found)
+    np.testing.assert_allclose(found, ndtri(uniforms), rtol=3e-15)  # both are good to a few units in the last place
+
+
+def test_a_normal_depends_on_its_word_alone():
+    words, _ = words_and_uniforms()
+    whole, part = np.empty(len(words)), np.empty(5001)
+    normals_of(words, whole)
+    normals_of(words[777 : 777 + 5001], part)
+    assert np.array_equal(part, whole[777 : 777 + 5001])
