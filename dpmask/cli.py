@@ -17,6 +17,11 @@ import click
 from dpmask import __version__
 from dpmask.errors import DpmaskError
 
+# Read by numpy and BLAS when they are first imported. Dask has the cores, so BLAS gets one thread for each task; and
+# huge pages only cost here: clearing them for the arrays of every block takes longer than what is done with these.
+for _name, _value in {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMPY_MADVISE_HUGEPAGE": "0"}.items():
+    os.environ.setdefault(_name, _value)
+
 _CLUSTER = (
     click.option("--scheduler", metavar="ADDRESS", help="Work on the Dask scheduler at this address."),
     click.option("--cluster", metavar="FILE", help="Work on the cluster this file describes; see cluster_config/."),

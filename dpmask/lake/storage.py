@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -150,23 +151,28 @@ class Place:
             self.fs.invalidate_cache()
             return version_of(self.fs.info(self.path))
 
-    def copy(self, target: Place) -> None:
-        """Copy the file, inside the store when both ends are in one."""
+    def move(self, target: Place) -> None:
+        """Bring the file to another place: by its name alone on one disk, inside the store when both ends are in one.
+
+        What was moved before is not missed: a task that is run again finds its work done.
+        """
         if type(self.fs) is not type(target.fs):
             target.write(self.read())
             return
         with told(self.url):
+            if self.local and not os.path.exists(self.path) and os.path.exists(target.path):
+                return
             self.fs.info(self.path)
         with told(target.url, writing=True):
             if not self.local:
                 self.fs.cp_file(self.path, target.path)
                 return
-            os.makedirs(os.path.dirname(target.path), exist_ok=True)
+            folder = os.path.dirname(target.path)
+            os.makedirs(folder, exist_ok=True)
             with _beside(target.path) as temporary:
-                shutil.copyfile(self.path, temporary)
-                _settle(temporary)
+                _rename_or_copy(self.path, temporary)
                 os.replace(temporary, target.path)
-            _settle(os.path.dirname(target.path))
+            _settle(folder)
 
     def remove(self, names: list[str]) -> None:
         """Delete these files below here, then the folders they leave empty; say so if any stays."""
@@ -272,6 +278,20 @@ def _temporary(path: str) -> Iterator[tuple[Any, str]]:
     """A new file beside ``path`` for the moment, and its name."""
     with _beside(path) as temporary, open(temporary, "xb") as file:
         yield file, temporary
+
+
+def _rename_or_copy(source: str, target: str) -> None:
+    """A rename costs nothing but keeps the old folder's group: the file gets the one a new file would have."""
+    try:
+        os.rename(source, target)
+    except OSError:  # another disk
+        shutil.copyfile(source, target)
+        _settle(target)
+        return
+    folder = os.stat(os.path.dirname(target))
+    if folder.st_mode & stat.S_ISGID:
+        with suppress(PermissionError):
+            os.chown(target, -1, folder.st_gid)
 
 
 def _settle(path: str) -> None:

@@ -77,10 +77,10 @@ def publish(
     identity: str,
     old: Standing | None,
 ) -> None:
-    """Copy the files and the statement, check that all arrived, put the manifest, clear what it does not name."""
+    """Move the files and the statement, check that all arrived, put the manifest, clear what it does not name."""
     (target / f"{_MARK}{run}").write(b"")  # until it is gone, nobody takes our files for leftovers
     blocks = [Block(0, 0, name) for name in names]
-    map_blocks(partial(_copy, staging, target, identity), blocks, "publish")
+    map_blocks(partial(_move, staging, target, identity), blocks, "publish")
     (target / statement_path(identity)).write(statement)
     wanted = {data_path(identity, name) for name in names} | {statement_path(identity)}
     missing = wanted - set(target.files())
@@ -118,5 +118,5 @@ def _keep_only(target: Place, wanted: set[str]) -> None:
     )
 
 
-def _copy(staging: Place, target: Place, identity: str, name: str, span: Span) -> None:
-    (staging / name).copy(target / data_path(identity, name))
+def _move(staging: Place, target: Place, identity: str, name: str, span: Span) -> None:
+    (staging / name).move(target / data_path(identity, name))
