@@ -56,8 +56,6 @@ class Inputs(NamedTuple):
         for name, values in ((self.weight, weights), (self.tolerance, tolerances)):
             if values is not None and not (np.isfinite(values) & (values >= 0)).all():
                 raise InputError(f"{who}: column '{name}' must hold a number >= 0 in every record.")
-        # copies: the kernels are compiled for arrays that can be written to
-        weights, tolerances = (None if one is None else np.array(one) for one in (weights, tolerances))
         return columns[: len(self.columns)], weights, tolerances
 
 

@@ -121,7 +121,7 @@ def memberships(
     model = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
     result = np.empty((len(centers), block.shape[1]))
     kappas = _for_each("tolerance", tolerance, block)
-    _find_memberships(block, _even(block, centers[None])[0], len(centers), kappas, partial, model, result)
+    _find_memberships(_plain(block), _even(block, centers[None])[0], len(centers), kappas, partial, model, result)
     return result
 
 
@@ -129,7 +129,7 @@ def labels(block: Floats, centers: Floats, *, partial: bool = False) -> Integers
     """The nearest centre of each record, the first of several. Without tolerance it has the largest membership, too."""
     crisp = Model(CRISP, 1.0)
     result = np.empty(block.shape[1], np.int64)
-    _find_labels(block, _even(block, centers[None])[0], len(centers), partial, crisp, result)
+    _find_labels(_plain(block), _even(block, centers[None])[0], len(centers), partial, crisp, result)
     return result
 
 
