@@ -103,6 +103,7 @@ def center_sums(
     weighted = np.zeros(padded.shape)
     weight = np.zeros((starts, padded.shape[1], columns if partial else 1))
     objective = np.zeros(starts)
+    block = _plain(block)
     rows, total = _sum_block(block, padded, clusters, counts, kappas, partial, model, weighted, weight, objective)
     weight = weight[:, :clusters] if partial else weight[:, :clusters, 0]
     return CenterSums(weighted[:, :clusters], weight, objective, rows, total)
@@ -133,6 +134,15 @@ def labels(block: Floats, centers: Floats, *, partial: bool = False) -> Integers
     return result
 
 
+def _plain(values: Floats) -> Floats:
+    """The array in the form the kernels are compiled for.
+
+    Another form, such as the read-only one in which a block comes from another worker, would be compiled anew, and its
+    sums might be taken in another order: the same bits need the same code.
+    """
+    return np.require(values, np.float64, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
+
+
 def _even(block: Floats, centers: Floats) -> Floats:
     """The centres, the last one twice if their number is odd: kernels work on pairs."""
     if block.shape[0] != centers.shape[2]:
@@ -145,7 +155,7 @@ def _for_each(name: str, values: float | Floats | None, block: Floats) -> Floats
     """One number for each record, one for all, or none: kernels do not check lengths."""
     if values is None:
         return np.empty(0)
-    numbers = np.ascontiguousarray(values, np.float64).ravel()
+    numbers = _plain(np.ravel(values))
     if np.ndim(values) > 0 and len(numbers) != block.shape[1]:
         raise ValueError(f"{name}: {len(numbers)} numbers for {block.shape[1]} records")
     return numbers

@@ -52,12 +52,13 @@ def spread(columns: Sequence[Floats], weights: Floats | None = None) -> Spread:
     infinite = np.isinf(block).sum(axis=1)
     whole = present.all(axis=0)
     zeroed = np.where(present, block, 0.0)
-    total = present @ weight
-    mean = (zeroed @ weight) / np.where(total > 0.0, total, 1.0)
+    # plain sums, no BLAS: its order of summation depends on threads and on where an array happens to lie
+    total = (present * weight).sum(axis=1)
+    mean = (zeroed * weight).sum(axis=1) / np.where(total > 0.0, total, 1.0)
     deviations = np.where(present, block - mean[:, None], 0.0)
     kept, kept_weight = block[:, whole], weight[whole]
     complete = float(kept_weight.sum())
-    center = (kept @ kept_weight) / (complete if complete > 0.0 else 1.0)
+    center = (kept * kept_weight).sum(axis=1) / (complete if complete > 0.0 else 1.0)
     kept = kept - center[:, None]
     return Spread(
         rows,
@@ -67,7 +68,7 @@ def spread(columns: Sequence[Floats], weights: Floats | None = None) -> Spread:
         np.where(present, block, -np.inf).max(axis=1, initial=-np.inf),
         total,
         mean,
-        deviations**2 @ weight,
+        (deviations**2 * weight).sum(axis=1),
         complete,
         center,
         (kept * kept_weight) @ kept.T,
