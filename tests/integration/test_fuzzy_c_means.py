@@ -133,6 +133,8 @@ def test_after_a_killed_worker(small_sample, tmp_path):
             disturbed = fit(lake, **options)
         time.sleep(0)
     assert seen.is_set()
+    # not bit for bit: about one killed run in six rounds differently somewhere, and it is not known where; without a kill
+    # embedded and cluster runs are equal to the bit
     np.testing.assert_allclose(disturbed.centers, undisturbed.centers, rtol=1e-12)
     assert disturbed.objective == pytest.approx(undisturbed.objective, rel=1e-12)
 
