@@ -199,7 +199,8 @@ def _on_contents(work: Callable[..., Any], spans: Sequence[Span], contents: Any)
 
 
 def _on_parts(work: Callable[..., Any], spans: Sequence[Span], *contents: Any) -> Any:
-    return guarded(work, spans, list(contents))
+    failed = [content for content in contents if isinstance(content, Failure)]
+    return failed[0] if failed else guarded(work, spans, list(contents))
 
 
 def _compute(work: Callable[..., Any], runs: list[Run], label: str) -> list[Any]:
