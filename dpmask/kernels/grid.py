@@ -52,7 +52,7 @@ def make_grid(
     """The grid of columns with these steps (0: floats), or OffGridError. The equalities must not contradict."""
     bounded = np.isfinite(lower) | np.isfinite(upper)
     columns = range(len(steps))
-    wish = sorted(columns, key=lambda j: (steps[j] != 0, bool(bounded[j]), -j))
+    wish = sorted(columns, key=lambda j: (steps[j] != 0, float(np.finfo(kinds[j]).eps), bool(bounded[j]), -j))
     rows = [([*coefficients, constant]) for coefficients, constant in equalities]
     for tried, (reduced, pivots) in enumerate(_reductions(rows, wish)):
         if all(_computable(row, pivot, steps) for row, pivot in zip(reduced, pivots, strict=True)):
