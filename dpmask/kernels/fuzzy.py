@@ -14,7 +14,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.fuzzy_shares import CRISP, ENTROPY, FUZZY, FUZZY_1_5, FUZZY_2, FUZZY_WHOLE, Model, find_shares, finish
+from dpmask.kernels.fuzzy_shares import (
+    CRISP,
+    ENTROPY,
+    FUZZY,
+    FUZZY_1_5,
+    FUZZY_2,
+    FUZZY_WHOLE,
+    Model,
+    find_shares,
+    finish,
+)
 from dpmask.kernels.fuzzy_tiles import ROWS, add_to_sums, load, new_tile
 from dpmask.kernels.fuzzy_tolerance import ROUNDS, new_movement, settle
 from dpmask.kernels.vector_math import compiled
