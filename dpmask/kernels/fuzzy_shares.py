@@ -43,7 +43,7 @@ def find_shares(tile: Tile, records: Floats, centers: Floats, clusters: int, mod
     elif model.kind == FUZZY_1_5:
         _fuzzy_1_5(tile, clusters, powered)
     elif model.kind == FUZZY_WHOLE:
-        _fuzzy_whole(tile, clusters, int(round(1.0 / (model.parameter - 1.0))), powered)
+        _fuzzy_whole(tile, clusters, round(1.0 / (model.parameter - 1.0)), powered)
     elif model.kind == FUZZY:
         _fuzzy(tile, clusters, 1.0 / (model.parameter - 1.0), powered)
     else:

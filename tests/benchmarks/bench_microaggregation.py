@@ -37,7 +37,8 @@ def census():
     """Loss on the census data, as a ratio to exact runs."""
     path = REFERENCE / "census.csv"
     if not path.exists():
-        return say(benchmark="microaggregation loss", skipped=f"no {path.name}; set DPMASK_REFERENCE_DATA")
+        say(benchmark="microaggregation loss", skipped=f"no {path.name}; set DPMASK_REFERENCE_DATA")
+        return
     frame = pd.read_csv(path)
     for k, exact in EXACT.items():
         loss = fitted(frame, k=k)[0].loss
@@ -58,7 +59,7 @@ def cells(rows):
             cell_size=size,
             loss=figures.loss,
             ratio_to_plain=ratios[size],
-            limit=1.1 if size == 4000 else None,  # noqa: PLR2004 - the default
+            limit=1.1 if size == 4000 else None,
             cpu=cpu,
             plain_cpu=plain_cpu,
         )
