@@ -189,6 +189,67 @@ def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, 
 
 
 @cli.command()
+@click.argument("job", metavar="JOB.yaml")
+@click.option(
+    "--over",
+    multiple=True,
+    required=True,
+    metavar="PATH=VALUES",
+    help="A parameter and its values, such as mask[0].k=3,5,10; may be given several times. A value may also be a "
+    "whole step: mask[0]={method: noise, columns: [net], scale: 0.1},{method: microaggregation, columns: [net], k: 5}.",
+)
+@click.option("--risk", metavar="NAME.FIELD", help="The risk to compare by. Default: the first measured rate.")
+@click.option("--loss", metavar="NAME.FIELD", help="The loss to compare by. Default: the first measured loss.")
+@_on_cluster
+@click.option("--json", "as_json", is_flag=True, help="Print all points as JSON.")
+@_told
+def sweep(
+    job: str,
+    over: tuple[str, ...],
+    risk: str | None,
+    loss: str | None,
+    scheduler: str | None,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
+    """Mask and measure a job at several parameters: risk against loss. Publishes nothing.
+
+    Points are kept in the private folder: run again, a sweep goes on where it was stopped.
+    """
+    from dpmask.engine.cluster import connected
+    from dpmask.engine.progress import listening
+    from dpmask.job.sweep import sweep as make_sweep
+
+    progress = _Progress()
+    with connected(scheduler, cluster), listening(progress.passes):
+        swept = make_sweep(job, over, risk=risk, loss=loss, tell=progress.stage)
+    progress.close()
+    if as_json:
+        _say(json.dumps(swept, indent=1))
+        return
+    names = list(swept["points"][0]["parameters"])
+    header = [*names, swept["risk"], swept["loss"], "policy", "frontier"]
+    rows = [
+        [
+            *map(str, point["parameters"].values()),
+            f"{point['risk']:.4g}",
+            f"{point['loss']:.4g}",
+            "holds" if point["holds"] else "broken",
+            "*" if point["frontier"] else "",
+        ]
+        for point in swept["points"]
+    ]
+    _say_table(header, rows)
+    _say(swept["recommendation"])
+
+
+def _say_table(header: list[str], rows: list[list[str]]) -> None:
+    widths = [max(len(line[column]) for line in [header, *rows]) for column in range(len(header))]
+    for line in [header, *rows]:
+        _say("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+@cli.command()
 @click.argument("release")
 @_on_cluster
 @click.option("--signer", metavar="FILE", help="The public key (PEM) that must have signed the manifest.")

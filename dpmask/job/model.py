@@ -104,7 +104,11 @@ class Job(NamedTuple):
 
 def read_job(url: str) -> Job:
     """Read and check a job file. All that is wrong with it is told at once."""
-    text = JobText(url)
+    return understood(JobText(url))
+
+
+def understood(text: JobText) -> Job:
+    """The job that a text says."""
     file = _validated(JobFile, text.values, text, ())
     if (file.key is None) == (file.seed is None):
         raise JobError(

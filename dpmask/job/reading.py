@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from copy import copy, deepcopy
 from typing import Any
 
 import yaml
@@ -35,6 +36,21 @@ class JobText:
             ) from None
         if not isinstance(self.values, dict):
             raise JobError(f"{url}: must be a mapping of keys such as name, source, target; see dpmask schema.")
+
+    def changed(self, path: KeyPath, value: Any) -> JobText:
+        """The same text with another value at a path; whatever stands above the path must be there."""
+        changed = copy(self)
+        changed.values = deepcopy(self.values)
+        place: Any = changed.values
+        try:
+            for part in path[:-1]:
+                place = place[part]
+            if isinstance(place, list) or len(path) == 1:
+                place[path[-1]]  # is there: neither a list nor the file gets longer
+            place[path[-1]] = value
+        except (KeyError, IndexError, TypeError):
+            raise JobError(f"{self.url}: has nothing at {key_path(path)}. Name it as in mask[0].k.") from None
+        return changed
 
     def error(self, path: KeyPath, text: str) -> str:
         """A message that names the line, the key and what is wrong."""

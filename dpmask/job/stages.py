@@ -62,7 +62,39 @@ def run(under_way: Run) -> None:
         under_way.outcome.update(name=job.file.name, run=prepared.run, rows=prepared.lake.rows)
         if _already_released(under_way, prepared):
             return
+    done = mask_and_measure(under_way, prepared)
     own = prepared.private / prepared.run
+    with under_way.stage("decide"):
+        told = account(prepared, done.fitted, done.results, done.verdicts)
+        (own / "report.html").write(report_page(told).encode())
+        under_way.outcome.update(
+            report=(own / "report.html").full_url, measures=told["measures"], policy=told["policy"], steps=told["steps"]
+        )
+        _decide(done.verdicts, done.folder)
+    with under_way.stage("publish"):
+        _publish(under_way, prepared, done, told)
+        noted = {"versions": prepared.versions, "key": prepared.key.fingerprint}
+        (own / _SOURCE).write(json.dumps(noted).encode())
+    with under_way.stage("verify"):
+        _verify(under_way, prepared)
+    done.folder.staging.clear()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A job masked, staged and measured: nothing of it is public yet."""
+
+    fitted: list[Any]
+    folder: Folder
+    files: list[StagedFile]
+    results: dict[str, Any]
+    judged: dict[str, Any]
+    verdicts: list[Verdict]
+
+
+def mask_and_measure(under_way: Run, prepared: Prepared) -> Measured:
+    """Mask the table into the private folder, measure what would be published, and hold the policy against it."""
+    job, own = prepared.job, prepared.private / prepared.run
     with under_way.stage("mask"):
         table, fitted = _fit(prepared)
         folder = Folder(own / "staging", own / "pairing", _order_key(prepared, fitted))
@@ -71,22 +103,10 @@ def run(under_way: Run) -> None:
     with under_way.stage("measure"):
         masked = staged_table(table, prepared.columns, folder)
         results = {m.name: measure_function(m.measure)(prepared.lake, masked, **m.parameters) for m in job.measures}
-    with under_way.stage("decide"):
-        judged = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
-        verdicts = [judge(rule, (judged | results)[rule.measure]) for rule in job.rules]
-        told = account(prepared, fitted, results, verdicts)
-        (own / "report.html").write(report_page(told).encode())
-        under_way.outcome.update(
-            report=(own / "report.html").full_url, measures=told["measures"], policy=told["policy"], steps=told["steps"]
-        )
-        _decide(verdicts, folder)
-    with under_way.stage("publish"):
-        _publish(under_way, prepared, folder, files, told)
-        noted = {"versions": prepared.versions, "key": prepared.key.fingerprint}
-        (own / _SOURCE).write(json.dumps(noted).encode())
-    with under_way.stage("verify"):
-        _verify(under_way, prepared)
-    folder.staging.clear()
+        figures = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
+        judged = figures | results
+    verdicts = [judge(rule, judged[rule.measure]) for rule in job.rules]
+    return Measured(fitted, folder, files, results, judged, verdicts)
 
 
 def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
@@ -117,9 +137,10 @@ def _decide(verdicts: list[Verdict], folder: Folder) -> None:
         raise PolicyRefusal("\n".join(["The policy forbids this release; nothing was published.", *lines]))
 
 
-def _publish(under_way: Run, prepared: Prepared, folder: Folder, files: list[StagedFile], told: dict[str, Any]) -> None:
+def _publish(under_way: Run, prepared: Prepared, done: Measured, told: dict[str, Any]) -> None:
     if prepared._replace(lake=open_lake(prepared.job)).versions != prepared.versions:
         raise InputError(f"{prepared.job.file.source}: changed while the run was under way. Nothing was published.")
+    files = done.files
     identity = release_id(prepared.run, files)
     public = public_part(told)
     text = statement(public, identity).encode()
@@ -135,7 +156,7 @@ def _publish(under_way: Run, prepared: Prepared, folder: Folder, files: list[Sta
             return
         raise in_the_way(prepared.target)
     names = [file.name for file in files]
-    publish(prepared.target, prepared.run, folder.staging, names, text, manifest, identity, old)
+    publish(prepared.target, prepared.run, done.folder.staging, names, text, manifest, identity, old)
     under_way.outcome.update(status="released", release=prepared.target.full_url, files=len(files))
 
 

@@ -1,0 +1,197 @@
+"""A job at several parameters: what each point risks and loses, which of them nobody beats, and which one to take.
+
+Every point is masked and measured like a run, and judged by the policy, but nothing is published. Its result is kept in
+the private folder under the digest of job, input and key, so a sweep that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import yaml
+
+from dpmask.errors import InputError, JobError
+from dpmask.job.model import Job, understood
+from dpmask.job.prepare import Prepared, prepare
+from dpmask.job.reading import JobText, KeyPath
+from dpmask.job.stages import Run, mask_and_measure
+from dpmask.release.policy import Rule, judge
+
+_OVER = re.compile(r"\s*([^=]+?)\s*=\s*(.+)\s*", re.DOTALL)
+_PART = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+class Axis(NamedTuple):
+    """One parameter and the values it takes."""
+
+    name: str
+    path: KeyPath
+    values: list[Any]
+
+
+class Goal(NamedTuple):
+    """A result that a sweep compares points by, such as distance_linkage.rate: the smaller the better."""
+
+    measure: str
+    field: str
+
+    @property
+    def name(self) -> str:
+        """As a policy writes it."""
+        return f"{self.measure}.{self.field}"
+
+
+def parse_axis(text: str) -> Axis:
+    """An axis as it is typed: ``mask[0].k=3,5,10``; values are YAML."""
+    match = _OVER.fullmatch(text)
+    problem = f"--over {text}: must be PATH=VALUE,VALUE,... such as mask[0].k=3,5,10."
+    if not match:
+        raise JobError(problem)
+    try:
+        values = yaml.safe_load(f"[{match[2]}]")
+    except yaml.YAMLError:
+        raise JobError(problem) from None
+    path = tuple(int(index) if index else name for name, index in _PART.findall(match[1]))
+    return Axis(match[1], path, values)
+
+
+def sweep(
+    url: str,
+    over: Sequence[str],
+    *,
+    risk: str | None = None,
+    loss: str | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """All points of a sweep, the frontier among them, and the recommended one."""
+    text = JobText(url)
+    axes = [parse_axis(one) for one in over]
+    jobs = [_at(text, axes, values) for values in product(*(axis.values for axis in axes))]
+    goals = _goals(jobs[0][1], risk, loss)
+    points = []
+    for number, (values, job) in enumerate(jobs, start=1):
+        tell(f"{number} of {len(jobs)}: {_told(values)}")
+        points.append({"parameters": values, **_point(job, goals, tell)})
+    for point in points:
+        point["frontier"] = not any(_beats(other, point) for other in points)
+    best = _best(points)
+    return {
+        "name": jobs[0][1].file.name,
+        "risk": goals[0].name,
+        "loss": goals[1].name,
+        "points": points,
+        "recommended": best,
+        "recommendation": _recommendation(points, best, goals),
+    }
+
+
+def _at(text: JobText, axes: Sequence[Axis], values: Sequence[Any]) -> tuple[dict[str, Any], Job]:
+    """The job with these values in place of its own."""
+    changed = text
+    for axis, value in zip(axes, values, strict=True):
+        changed = changed.changed(axis.path, value)
+    return {axis.name: value for axis, value in zip(axes, values, strict=True)}, understood(changed)
+
+
+def _goals(job: Job, risk: str | None, loss: str | None) -> tuple[Goal, Goal]:
+    """What to compare by: as asked for, else the first measure of each kind, else a method's own loss."""
+    judged = {measure.name: measure.judged for measure in job.measures}
+    judged |= {name: method.judged for name, method in zip(job.names, job.methods, strict=True) if method.judged}
+    risks = [Goal(m.name, "rate") for m in job.measures if "rate" in m.judged]
+    losses = [Goal(m.name, "value") for m in job.measures if "value" in m.judged]
+    losses += [Goal(name, "loss") for name, fields in judged.items() if "loss" in fields]
+    return _goal("risk", risk, risks, judged), _goal("loss", loss, losses, judged)
+
+
+def _goal(kind: str, asked: str | None, found: Sequence[Goal], judged: Mapping[str, Sequence[str]]) -> Goal:
+    if asked is not None:
+        measure, _, field = asked.rpartition(".")
+        if field not in judged.get(measure, ()):
+            known = ", ".join(f"{name}.{field}" for name, fields in judged.items() for field in fields)
+            raise JobError(f"--{kind} {asked}: the job does not measure it. Known: {known or 'nothing'}.")
+        return Goal(measure, field)
+    if not found:
+        example = {"risk": "{measure: distance_linkage, columns: [...]}", "loss": "{measure: il1s, columns: [...]}"}
+        raise JobError(f"A sweep needs a measure of {kind} in the job, such as {example[kind]}.")
+    return found[0]
+
+
+def _point(job: Job, goals: Sequence[Goal], tell: Callable[[str], None]) -> dict[str, Any]:
+    """What one point came to: as it was kept, or measured now."""
+    prepared = prepare(job, overwrite=True)
+    kept = prepared.private / "sweep" / f"{prepared.run}.json"
+    try:
+        found = json.loads(kept.read())
+        if found["versions"] == prepared.versions and {goal.name for goal in goals} <= set(found["values"]):
+            tell("  measured before")
+            return {key: found[key] for key in ("run", "values", "holds", "broken", "risk", "loss")} | _axes(
+                found, goals
+            )
+    except (InputError, ValueError, KeyError, TypeError):
+        pass
+    found = _measured(prepared, tell)
+    kept.write(json.dumps(found).encode())
+    return {key: value for key, value in found.items() if key != "versions"} | _axes(found, goals)
+
+
+def _axes(found: Mapping[str, Any], goals: Sequence[Goal]) -> dict[str, float]:
+    return {"risk": found["values"][goals[0].name], "loss": found["values"][goals[1].name]}
+
+
+def _measured(prepared: Prepared, tell: Callable[[str], None]) -> dict[str, Any]:
+    """Mask, measure and judge; the staged files are not kept."""
+    done = mask_and_measure(Run(prepared.job, True, None, lambda stage: tell(f"  {stage}")), prepared)
+    done.folder.staging.clear()
+    done.folder.pairing.clear()
+    values = {
+        f"{name}.{field}": judge(Rule("", name, field, "<=", 0.0), result).judged
+        for name, result in done.judged.items()
+        for field in result.judged
+        if getattr(result, field) is not None
+    }
+    broken = [one.rule.text for one in done.verdicts if not one.held]
+    return {
+        "run": prepared.run,
+        "versions": prepared.versions,
+        "values": values,
+        "holds": not broken,
+        "broken": broken,
+    }
+
+
+def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a point risks and loses no more than another, and one of them less."""
+    no_worse = one["risk"] <= other["risk"] and one["loss"] <= other["loss"]
+    return bool(no_worse and (one["risk"], one["loss"]) != (other["risk"], other["loss"]))
+
+
+def _best(points: Sequence[Mapping[str, Any]]) -> int | None:
+    """The point with least loss that satisfies the policy; of several, the one with least risk, then the first."""
+    allowed = [number for number, point in enumerate(points) if point["holds"]]
+    return min(allowed, key=lambda number: (points[number]["loss"], points[number]["risk"]), default=None)
+
+
+def _told(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def _recommendation(points: Sequence[Mapping[str, Any]], best: int | None, goals: Sequence[Goal]) -> str:
+    risk, loss = goals
+    if best is None:
+        least = min(points, key=lambda point: point["risk"])
+        return (
+            f"No point satisfies the policy. The least {risk.name} is {least['risk']:.4g}, at "
+            f"{_told(least['parameters'])}, where it breaks: {'; '.join(least['broken'])}. Mask more strongly, or take "
+            "another method."
+        )
+    point = points[best]
+    passed = sum(one["holds"] for one in points)
+    return (
+        f"Take {_told(point['parameters'])}: of the {passed} of {len(points)} points that satisfy the policy it loses "
+        f"least, {loss.name} {point['loss']:.4g}, at {risk.name} {point['risk']:.4g} (by its upper 95 % limit where it "
+        "was sampled)."
+    )
