@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpmask.engine.passes import Block, hold_blocks, hold_joined, map_blocks, reduce_blocks
+from dpmask.engine.passes import Block, Source, exchange_blocks, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError
 
 
@@ -49,3 +49,32 @@ def test_what_fails_while_holding_is_told(kind):
         hold_blocks(refuse, BLOCKS, "hold")
     with pytest.raises(InputError, match="not c"):
         hold_joined(refuse, "".join, BLOCKS, "join")
+
+
+def vowels_first(content, span):
+    return [content, ""] if content in "aeiou" else ["", content]
+
+
+def numbered(content, span):
+    return [str(span.number), "-"]
+
+
+def meet(letters, numbers):
+    return "".join(letters) + "/" + "".join(numbers)
+
+
+def test_parts_meet_in_their_shard_in_block_order(kind):
+    shards = exchange_blocks([Source(vowels_first, BLOCKS), Source(numbered, BLOCKS[:3])], meet, 2, "exchange")
+    assert map_blocks(lambda content, span: (content, span.number), shards, "x") == [
+        ("aeiou/012", 0),
+        ("bcdfghjklmnpqrst/---", 1),
+    ]
+    again = exchange_blocks([Source(lambda content, span: [content] * 2, shards)], "".join, 2, "again")
+    assert map_blocks(lambda content, span: content, again, "x") == ["aeiou/012bcdfghjklmnpqrst/---"] * 2
+
+
+def test_what_fails_in_an_exchange_is_told(kind):
+    with pytest.raises(InputError, match="not c"):
+        exchange_blocks([Source(lambda content, span: 2 * [refuse(content, span)], BLOCKS)], "".join, 2, "exchange")
+    with pytest.raises(InputError, match="not c"):
+        exchange_blocks([Source(vowels_first, BLOCKS)], lambda parts: refuse("c", None), 2, "exchange")
