@@ -100,6 +100,10 @@ class Table:
         """A task that hands a block's columns to a function as floats, each contiguous, NaN where missing."""
         return self._on(columns, partial(_with_floats, function, tuple(columns)))
 
+    def on_rows(self, columns: Sequence[str], function: Callable[[Rows, Span], Any]) -> Callable[[Any, Span], Any]:
+        """A task that hands a block with these columns to a function."""
+        return self._on(columns, function)
+
     def reader(self, columns: Sequence[str]) -> Callable[[Any, Span], Rows]:
         """What makes these columns out of a block's content."""
         return self._on(columns, _rows_only)

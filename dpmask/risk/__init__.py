@@ -1,0 +1,23 @@
+"""Disclosure risk: what an intruder can find out from a masked table. One measure to a file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+MEASURES = {
+    "groups": "dpmask.risk.groups:groups",
+}
+
+
+def measure_function(name: str) -> Any:
+    """The function behind a job's ``measure:``, loaded when it is first used."""
+    module, function = MEASURES[name].split(":")
+    globals()[name] = found = getattr(import_module(module), function)  # over the module of the same name
+    return found
+
+
+def __getattr__(name: str) -> Any:
+    if name in MEASURES:
+        return measure_function(name)
+    raise AttributeError(f"module 'dpmask.risk' has no attribute '{name}'")
