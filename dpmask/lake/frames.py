@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import dask.dataframe as dd
 import pandas as pd
 import pyarrow as pa
-from dask.delayed import delayed
+from dask.delayed import Delayed, delayed
 
 from dpmask.engine.guard import raising_safely
-from dpmask.engine.passes import Block, Span, map_blocks
+from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.lake.columns import Floats, Rows, floats, require_known, require_numeric
 from dpmask.lake.table import Step, Table
 
 _FRAME_ROWS = 1_000_000
+_CELL_BYTES = 16
 _NULLABLE = {
     pa.int8(): pd.Int8Dtype(),
     pa.int16(): pd.Int16Dtype(),
@@ -63,14 +65,22 @@ def _slices(frame: pd.DataFrame) -> list[Block]:
 
 def _partitions(frame: Any) -> list[Block]:
     blocks, first = [], 0
-    indexes = [Block(0, 0, part) for part in frame.index.to_delayed()]
+    indexes = [Block(0, 0, part) for part in _counted(frame)]
     for part, rows in zip(frame.to_delayed(), map_blocks(_count, indexes, "count"), strict=True):
         blocks.append(Block(first, rows, delayed(_Frame)(part)))
         first += rows
     return blocks
 
 
-def _count(index: pd.Index, span: Span) -> int:
+def _counted(frame: Any) -> Any:
+    """What is counted in place of the partitions: their indexes, where Dask can make these alone."""
+    try:
+        return frame.index.to_delayed()
+    except IndexError:  # Dask's optimiser fails at the bare index of a join with concatenated frames
+        return frame.to_delayed()
+
+
+def _count(index: pd.Index | pd.DataFrame, span: Span) -> int:
     return len(index)
 
 
@@ -168,7 +178,23 @@ def join(original: Any, masked: Any, columns: Sequence[str], rename: Callable[[s
     pairs = table_of(frames[0][names].join(renamed, how="left"), who)
     if pairs.rows != rows[0]:
         raise _ambiguous(who)
-    return pairs
+    return _held(pairs)
+
+
+def _held(pairs: Table) -> Table:
+    """The pairs kept in memory where they fit, as a join costs more than most passes over it."""
+    lazy = all(isinstance(block.content, Delayed) for block in pairs.blocks)
+    if not lazy or not fits_in_memory(_CELL_BYTES * pairs.rows * len(pairs.schema.names)):
+        return pairs
+    blocks = []
+    for block, run in zip(pairs.blocks, hold_blocks(_itself, pairs.blocks, "pair"), strict=True):
+        alone = isinstance(run.contents, Delayed)
+        blocks.append(block._replace(content=delayed(itemgetter(0))(run.contents) if alone else run.contents[0]))
+    return replace(pairs, blocks=tuple(blocks))
+
+
+def _itself(content: _Frame, span: Span) -> _Frame:
+    return content
 
 
 def _ambiguous(who: str) -> JobError:

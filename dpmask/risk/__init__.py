@@ -7,6 +7,7 @@ from typing import Any
 
 MEASURES = {
     "groups": "dpmask.risk.groups:groups",
+    "interval_disclosure": "dpmask.risk.interval_disclosure:interval_disclosure",
 }
 
 
