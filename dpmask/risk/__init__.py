@@ -8,6 +8,7 @@ from typing import Any
 MEASURES = {
     "groups": "dpmask.risk.groups:groups",
     "interval_disclosure": "dpmask.risk.interval_disclosure:interval_disclosure",
+    "probabilistic_linkage": "dpmask.risk.probabilistic_linkage:probabilistic_linkage",
 }
 
 

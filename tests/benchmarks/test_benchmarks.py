@@ -3,6 +3,7 @@
 import bench_fuzzy
 import bench_memory
 import bench_noise
+import bench_probabilistic_linkage
 
 
 def test_noise(capsys):
@@ -23,3 +24,8 @@ def test_fuzzy(capsys):
     assert ratio > 0
     assert passes <= 12
     assert '"scikit_fuzzy_to_ours"' in capsys.readouterr().out
+
+
+def test_probabilistic_linkage(capsys):
+    assert bench_probabilistic_linkage.main(["--rows", "1e4", "--columns", "4"]) > 0
+    assert '"benchmark": "probabilistic_linkage"' in capsys.readouterr().out
