@@ -11,11 +11,23 @@ _PUBLIC = {
     "read_lake": "dpmask.lake.source",
     "Lake": "dpmask.lake.source",
     "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
+    "FuzzyMicroaggregation": "dpmask.masking.fuzzy_microaggregation",
+    "Microaggregation": "dpmask.masking.microaggregation",
     "NoiseAddition": "dpmask.masking.noise",
 }
 _MODULES = ("risk", "utility")
 
-__all__ = ["FuzzyCMeans", "Lake", "NoiseAddition", "__version__", "read_lake", "risk", "utility"]
+__all__ = [
+    "FuzzyCMeans",
+    "FuzzyMicroaggregation",
+    "Lake",
+    "Microaggregation",
+    "NoiseAddition",
+    "__version__",
+    "read_lake",
+    "risk",
+    "utility",
+]
 
 
 def __dir__() -> list[str]:

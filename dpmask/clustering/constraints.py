@@ -30,6 +30,7 @@ class Constraints(NamedTuple):
     lower: Floats  # columns, -inf where there is none
     upper: Floats  # columns, inf where there is none
     texts: tuple[str, ...]  # the constraint that each equality comes from
+    exact: tuple[tuple[tuple[Fraction, ...], Fraction], ...]  # M and A before they became floats
 
 
 def parse_constraints(texts: Sequence[str], columns: Sequence[str]) -> Constraints:
@@ -40,6 +41,7 @@ def parse_constraints(texts: Sequence[str], columns: Sequence[str]) -> Constrain
     rows: list[Floats] = []
     constants: list[float] = []
     sources: list[str] = []
+    exact: list[tuple[tuple[Fraction, ...], Fraction]] = []
     lower, upper = np.full(len(place), -np.inf), np.full(len(place), np.inf)
     for text in texts:
         if not isinstance(text, str):
@@ -51,10 +53,14 @@ def parse_constraints(texts: Sequence[str], columns: Sequence[str]) -> Constrain
                 rows.append(row)
                 constants.append(constant)
                 sources.append(text)
+                terms = tuple(difference.terms.get(column, Fraction(0)) for column in columns)
+                exact.append((terms, -difference.number))
             else:
                 _tighten(source, relation, difference, place, lower, upper)
     matrix = np.array(rows, np.float64).reshape(len(rows), len(place))
-    return Constraints(tuple(columns), matrix, np.array(constants, np.float64), lower, upper, tuple(sources))
+    return Constraints(
+        tuple(columns), matrix, np.array(constants, np.float64), lower, upper, tuple(sources), tuple(exact)
+    )
 
 
 def _equality(source: ConstraintText, difference: LinearForm, place: dict[str, int]) -> tuple[Floats, float]:

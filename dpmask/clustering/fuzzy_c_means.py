@@ -203,7 +203,7 @@ def _start(
     model: Model, initial: Floats | None, draws: Floats, method: FuzzyCMeans, records: Records, span: Span
 ) -> Solution:
     starts = plus_plus(records, draws.shape[1], draws) if initial is None else initial[None]
-    return solve(model, records, starts, method.shift, method.max_passes, method.accelerate)
+    return solve(model, records, starts, method.shift, method.max_passes, accelerate=method.accelerate)
 
 
 def _as_held(content: Records, span: Span) -> Records:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpmask.kernels.acceleration import Anderson
 from dpmask.kernels.fuzzy import CenterSums, center_sums
 from dpmask.kernels.projection import Feasible, project
+from dpmask.kernels.starts import spread_out
 
 Floats = NDArray[np.float64]
 
@@ -87,25 +88,18 @@ def plus_plus(records: Records, clusters: int, draws: Floats) -> Floats:
     """k-means++ starts, one for each row of uniforms (starts x clusters); a missing value counts as the mean, 0."""
     values = np.nan_to_num(records.values)
     weight = np.ones(values.shape[1]) if records.weights is None else records.weights
-    return np.array([_one_start(values, weight, line) for line in draws[:, :clusters]])
-
-
-def _one_start(values: Floats, weight: Floats, draws: Floats) -> Floats:
-    """Each next centre is a record drawn with probability proportional to its weight times its squared distance."""
-    chosen: list[int] = []
-    nearest = np.ones(values.shape[1])
-    for draw in draws:
-        mass = np.cumsum(nearest * weight)
-        if not mass[-1] > 0.0:  # fewer different records than centres
-            mass = np.cumsum(weight)
-        chosen.append(min(int(np.searchsorted(mass, draw * mass[-1], side="right")), len(mass) - 1))
-        distance = ((values - values[:, chosen[-1:]]) ** 2).sum(axis=0)
-        nearest = distance if len(chosen) == 1 else np.minimum(nearest, distance)
-    return values[:, chosen].T
+    return np.array([values[:, spread_out(values, weight, line)].T for line in draws[:, :clusters]])
 
 
 def solve(
-    model: Model, records: Records, starts: Floats, shift: float, passes: int, accelerate: bool = True
+    model: Model,
+    records: Records,
+    starts: Floats,
+    shift: float,
+    passes: int,
+    *,
+    accelerate: bool = True,
+    decrease: float = 0.0,
 ) -> Solution:
     """The best of several starts on one block: all together until it is clear where each goes, then the best one on."""
     points = starts if model.feasible is None else project(starts, model.feasible)
@@ -113,7 +107,7 @@ def solve(
         points, objectives = _all_starts(model, records, points, max(shift, _COARSE), passes)
         points = points[[int(np.argmin(objectives))]]
     one_pass = partial(_one_pass, model, records)
-    return descend(one_pass, points[0], shift, passes, accelerate=accelerate)
+    return descend(one_pass, points[0], shift, passes, accelerate=accelerate, decrease=decrease)
 
 
 def _all_starts(model: Model, records: Records, points: Floats, shift: float, passes: int) -> tuple[Floats, Floats]:
@@ -152,12 +146,14 @@ def descend(
     *,
     better: Callable[[Floats, Floats], Floats] | None = None,
     accelerate: bool = True,
+    decrease: float = 0.0,
     tell: Callable[[Step], None] = lambda step: None,
 ) -> Solution:
     """Iterate one pass to a fixed point.
 
     ``better`` makes of v and F(v) a better next point than F(v), without a pass; acceleration works on top of either. A
     point where the objective has risen is given up for the plain step from the last one, F(v), and the history with it.
+    With ``decrease`` it also ends with a pass that lowers the objective by less than this share of it.
     """
     history: list[Step] = []
     anderson, point, plain, lowest = Anderson(), start, start, np.inf
@@ -171,6 +167,8 @@ def descend(
         if objective > lowest + _ROUNDING * abs(lowest):
             anderson, point, lowest = Anderson(), plain, np.inf
             continue
+        if lowest - objective < decrease * objective:
+            break
         plain, lowest = image, objective
         target = image if better is None else better(point, image)
         point = anderson.propose(point, target, objective) if accelerate else target

@@ -128,12 +128,24 @@ class Constrained(NamedTuple):
         return project(scale.to_original(centers), self.original, 1.0 / scale.sd**2)
 
 
-def constrained(texts: Sequence[str], columns: Sequence[str], scale: Scale, who: str) -> Constrained | None:
-    """The set the constraints leave to the centres; None without constraints, an error where it is empty."""
+def constrained(
+    texts: Sequence[str],
+    columns: Sequence[str],
+    scale: Scale,
+    who: str,
+    *,
+    lowest: Floats | float = -np.inf,
+    highest: Floats | float = np.inf,
+) -> Constrained | None:
+    """The set the constraints leave to the centres; None without constraints, an error where it is empty.
+
+    ``lowest`` and ``highest`` are what the columns' types can hold, where centres must be of these types.
+    """
     if not texts:
         return None
     written = parse_constraints(texts, columns)
-    limits = (written.coefficients, written.constants, written.lower, written.upper)
+    lower, upper = np.maximum(written.lower, lowest), np.minimum(written.upper, highest)
+    limits = (written.coefficients, written.constants, lower, upper)
     try:
         return Constrained(written, feasible_set(*limits, mean=scale.mean, sd=scale.sd), feasible_set(*limits))
     except InconsistentConstraintsError as error:

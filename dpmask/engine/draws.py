@@ -93,6 +93,23 @@ def record_words(key: Subkey, first: int, count: int) -> NDArray[np.uint64]:
     return np.frombuffer(stream, dtype="<u8")[skip:]
 
 
+def words_at(key: Subkey, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The words of records at any positions, as ``record_words`` has them: each counter is enciphered by itself."""
+    counters = np.zeros((len(positions), _WORDS_PER_AES_BLOCK), dtype=">u8")
+    counters[:, 1] = positions // _WORDS_PER_AES_BLOCK
+    cipher = Cipher(algorithms.AES(key.secret), modes.ECB())  # noqa: S305 - of counters, which is counter mode
+    stream = np.frombuffer(cipher.encryptor().update(counters.tobytes()), dtype="<u8").reshape(counters.shape)
+    words: NDArray[np.uint64] = stream[np.arange(len(positions)), positions % _WORDS_PER_AES_BLOCK]
+    return words
+
+
+def uniforms_at(key: Subkey, positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The draws in (0, 1) of records at any positions."""
+    draws = np.empty(len(positions))
+    uniforms_of(words_at(key, positions), draws)
+    return draws
+
+
 def record_uniforms(key: Subkey, first: int, count: int) -> NDArray[np.float64]:
     """One draw in (0, 1) for each record position first..first+count-1."""
     return _in_tiles(key, first, count, uniforms_of)

@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 import dask
@@ -91,48 +90,6 @@ def hold_joined(
         return [delayed(partial(_join, join), pure=False)(*parts, dask_key_name=_name(label))]
 
     return _held(tasks, [(Span(0, 0),)], label)
-
-
-class Source(NamedTuple):
-    """Blocks, and what splits each into one part for every shard: ``split(content, span)``."""
-
-    split: Callable[[Any, Span], Sequence[Any]]
-    blocks: Blocks
-
-
-def exchange_blocks(sources: Sequence[Source], gather: Callable[..., Any], shards: int, label: str) -> list[Run]:
-    """Rows regrouped into shards, kept like ``hold_blocks``: what belongs together meets, wherever it lay before.
-
-    ``gather`` makes a shard from a list of parts for each source, in block order. A task holds the parts of one block,
-    or those of one shard; all parts together pass through the workers' memory (and its spill), never the driver's.
-    """
-
-    def tasks() -> list[Delayed]:
-        sent = [[_task(partial(_map_run, one.split), run, label) for run in _runs(one.blocks)] for one in sources]
-        return [_gathered(gather, sent, shard, label) for shard in range(shards)]
-
-    return _held(tasks, [(Span(shard, 0),) for shard in range(shards)], label)
-
-
-def _gathered(gather: Callable[..., Any], sent: list[list[Delayed]], shard: int, label: str) -> Delayed:
-    parts = [
-        delayed(partial(_part, shard), pure=False)(run, dask_key_name=_name(label)) for runs in sent for run in runs
-    ]
-    sizes = [len(runs) for runs in sent]
-    return delayed(partial(_gather, gather, sizes), pure=False)(*parts, dask_key_name=_name(label))
-
-
-def _part(shard: int, run: Any) -> Any:
-    return run if isinstance(run, Failure) else [parts[shard] for parts in run]
-
-
-def _gather(gather: Callable[..., Any], sizes: list[int], *runs: Any) -> Any:
-    failed = [run for run in runs if isinstance(run, Failure)]
-    if failed:
-        return failed[0]
-    rest = iter(runs)
-    sources = [[part for run in islice(rest, size) for part in run] for size in sizes]
-    return guarded(lambda: [gather(*sources)])
 
 
 def _join(join: Callable[[list[Any]], Any], *parts: Any) -> Any:
@@ -242,7 +199,8 @@ def _on_contents(work: Callable[..., Any], spans: Sequence[Span], contents: Any)
 
 
 def _on_parts(work: Callable[..., Any], spans: Sequence[Span], *contents: Any) -> Any:
-    return guarded(work, spans, list(contents))
+    failed = [content for content in contents if isinstance(content, Failure)]
+    return failed[0] if failed else guarded(work, spans, list(contents))
 
 
 def _compute(work: Callable[..., Any], runs: list[Run], label: str) -> list[Any]:

@@ -98,12 +98,12 @@ def center_sums(
     """
     starts, clusters, columns = centers.shape
     model = membership_model(clusters, fuzziness=fuzziness, entropy=entropy)
-    padded, kappas = _even(block, centers), _for_each("tolerance", tolerance, block)
+    padded, kappas = even(block, centers), _for_each("tolerance", tolerance, block)
     counts = _for_each("weights", None if weights is None else np.atleast_1d(weights), block)
     weighted = np.zeros(padded.shape)
     weight = np.zeros((starts, padded.shape[1], columns if partial else 1))
     objective = np.zeros(starts)
-    block = _plain(block)
+    block = plain(block)
     rows, total = _sum_block(block, padded, clusters, counts, kappas, partial, model, weighted, weight, objective)
     weight = weight[:, :clusters] if partial else weight[:, :clusters, 0]
     return CenterSums(weighted[:, :clusters], weight, objective, rows, total)
@@ -122,7 +122,7 @@ def memberships(
     model = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
     result = np.empty((len(centers), block.shape[1]))
     kappas = _for_each("tolerance", tolerance, block)
-    _find_memberships(_plain(block), _even(block, centers[None])[0], len(centers), kappas, partial, model, result)
+    _find_memberships(plain(block), even(block, centers[None])[0], len(centers), kappas, partial, model, result)
     return result
 
 
@@ -130,11 +130,11 @@ def labels(block: Floats, centers: Floats, *, partial: bool = False) -> Integers
     """The nearest centre of each record, the first of several. Without tolerance it has the largest membership, too."""
     crisp = Model(CRISP, 1.0)
     result = np.empty(block.shape[1], np.int64)
-    _find_labels(_plain(block), _even(block, centers[None])[0], len(centers), partial, crisp, result)
+    _find_labels(plain(block), even(block, centers[None])[0], len(centers), partial, crisp, result)
     return result
 
 
-def _plain(values: Floats) -> Floats:
+def plain(values: Floats) -> Floats:
     """The array in the form the kernels are compiled for.
 
     Another form, such as the read-only one in which a block comes from another worker, would be compiled anew, and its
@@ -143,7 +143,7 @@ def _plain(values: Floats) -> Floats:
     return np.require(values, np.float64, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
 
 
-def _even(block: Floats, centers: Floats) -> Floats:
+def even(block: Floats, centers: Floats) -> Floats:
     """The centres, the last one twice if their number is odd: kernels work on pairs."""
     if block.shape[0] != centers.shape[2]:
         raise ValueError(f"centers have {centers.shape[2]} columns, the block has {block.shape[0]}")
@@ -155,7 +155,7 @@ def _for_each(name: str, values: float | Floats | None, block: Floats) -> Floats
     """One number for each record, one for all, or none: kernels do not check lengths."""
     if values is None:
         return np.empty(0)
-    numbers = _plain(np.ravel(values))
+    numbers = plain(np.ravel(values))
     if np.ndim(values) > 0 and len(numbers) != block.shape[1]:
         raise ValueError(f"{name}: {len(numbers)} numbers for {block.shape[1]} records")
     return numbers

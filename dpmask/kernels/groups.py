@@ -73,10 +73,10 @@ def cells(keys: RowKeys, codes: Sequence[Counts]) -> Cells:
     return Cells(keys.at(rows), matrix, groups.sums(np.ones(len(whole.first), np.int64)))
 
 
-def split_cells(found: Cells, shards: Sequence[int], total: int) -> list[Cells]:
-    """The cells of each of these shards, out of a total of so many: all of a group go to the same one."""
-    place = (found.keys.first % np.uint64(total)).astype(np.int64)
-    picked = [np.flatnonzero(place == shard) for shard in shards]
+def split_cells(found: Cells, shards: int) -> list[Cells]:
+    """The cells of each shard: all of a group go to the same one."""
+    place = found.keys.first % np.uint64(shards)
+    picked = [np.flatnonzero(place == shard) for shard in range(shards)]
     return [Cells(found.keys.at(rows), found.codes[:, rows], found.times[rows]) for rows in picked]
 
 

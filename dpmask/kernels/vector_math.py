@@ -28,13 +28,14 @@ _LN2 = math.log(2.0)
 _SMALLEST_POWER = -1021.0
 
 
-def compiled(*, reassociate: bool = True) -> Callable[[Function], Function]:
+def compiled(*, reassociate: bool = True, contract: bool = True) -> Callable[[Function], Function]:
     """Compile a kernel: no interpreter lock, one thread (Dask has the cores), kept on disk where a disk can be written.
 
-    With `reassociate` sums may be taken in another order, which is what lets a reduction vectorise. NaN and infinity
-    keep their meaning either way. Divisions by zero give infinity instead of an exception.
+    With `reassociate` sums may be taken in another order, which is what lets a reduction vectorise. With `contract` a
+    product and a sum may be rounded once, which one place may do and another not. NaN and infinity keep their meaning
+    in any case. Divisions by zero give infinity instead of an exception.
     """
-    flags = {"reassoc", "contract", "arcp"} if reassociate else {"contract"}
+    flags = ({"reassoc", "arcp"} if reassociate else set()) | ({"contract"} if contract else set())
 
     def compile_function(function: Function) -> Function:
         try:

@@ -30,10 +30,9 @@ def require_spread(moments: Moments, columns: Sequence[str], who: str) -> None:
 
 def require_spread_by_footers(table: Table, columns: Sequence[str], who: str) -> None:
     """The same refusals, as far as a lake's footers can tell, before anything is read."""
-    changed = {column for step in table.steps for column in step.changes}
     for column in columns:
         facts = table.facts.get(column)
-        if facts is None or column in changed or facts.low is None:
+        if facts is None or column in table.changed or facts.low is None:
             continue
         if is_empty_range(facts.low):
             raise _empty(who, column)

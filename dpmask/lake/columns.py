@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmask.errors import JobError, nearest
+from dpmask.kernels.rows import bits_of
 
 Floats = NDArray[np.float64]
 Rows = Any
@@ -23,11 +25,16 @@ def is_numeric(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def rounding_unit(kind: Any) -> float:
+def rounding_step(kind: Any) -> Fraction:
     """The step between neighbouring values of a type: 1 for integers, 0 where there is none to speak of."""
     if pa.types.is_decimal(kind):
-        return float(10.0**-kind.scale)
-    return 1.0 if pa.types.is_integer(kind) else 0.0
+        return Fraction(10) ** -kind.scale
+    return Fraction(1 if pa.types.is_integer(kind) else 0)
+
+
+def float_kind(kind: Any) -> str:
+    """The float that holds a type's values: its own, or float64 where it is none."""
+    return str(np.dtype(kind.to_pandas_dtype())) if pa.types.is_floating(kind) else "float64"
 
 
 def type_range(kind: Any) -> tuple[float, float]:
@@ -77,21 +84,32 @@ def with_floats(rows: Rows, column: str, values: Floats) -> Rows:
     old = rows.column(place)
     valid = None
     if old.null_count:
-        present = _whole_array(old.is_valid())
-        valid = present.buffers()[1]
+        valid = _whole_array(old.is_valid()).buffers()[1]
         values = np.where(np.isnan(values), 0.0, values) if not pa.types.is_floating(field.type) else values
+    return rows.set_column(place, field, of_type(values, field.type, valid))
+
+
+def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:
+    """Floats as an Arrow array of a numeric type; integers and decimals are rounded and held to their range."""
     kind = pa.float64()
-    if pa.types.is_floating(field.type) and field.type != kind:
-        largest = float(np.finfo(field.type.to_pandas_dtype()).max)
+    if pa.types.is_floating(wanted) and wanted != kind:
+        largest = float(np.finfo(wanted.to_pandas_dtype()).max)
         values = np.clip(values, -largest, largest)
-    if pa.types.is_integer(field.type):
-        kind, values = field.type, _whole(values, field.type.to_pandas_dtype())
-    if pa.types.is_decimal(field.type):
-        values = _within(values, field.type)
+    if pa.types.is_integer(wanted):
+        kind, values = wanted, _whole(values, wanted.to_pandas_dtype())
+    if pa.types.is_decimal(wanted):
+        values = _within(values, wanted)
     array = pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
-    if kind != field.type:
-        array = pc.cast(array, field.type, safe=pa.types.is_decimal(field.type))
-    return rows.set_column(place, field, array)
+    return pc.cast(array, wanted, safe=pa.types.is_decimal(wanted)) if kind != wanted else array
+
+
+def bits(rows: Rows, column: str) -> NDArray[np.uint64]:
+    """What tells one column's values apart, as bits. Integers keep all their digits."""
+    array = _whole_array(rows.column(column))
+    if pa.types.is_integer(array.type) and not array.null_count:
+        whole = pc.cast(array, pa.int64(), safe=False)
+        return np.frombuffer(whole.buffers()[1], np.uint64, len(whole), 8 * whole.offset)
+    return bits_of(floats(rows, column))
 
 
 def _whole_array(chunked: Any) -> Any:

@@ -17,7 +17,7 @@ from dpmask.engine.guard import raising_safely
 from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.lake.columns import Floats, Rows, floats, require_known, require_numeric
-from dpmask.lake.table import Step, Table
+from dpmask.lake.table import Meeting, Step, Table
 
 _FRAME_ROWS = 1_000_000
 _CELL_BYTES = 16
@@ -105,8 +105,15 @@ def to_dask(table: Table) -> Any:
     meta = _to_pandas(schema.empty_table(), table.nullable)
     if any(pa.types.is_dictionary(field.type) for field in schema):
         meta = read(table.blocks[0]).iloc[:0]
-    ends = [block.first for block in table.blocks] + [table.rows - 1]
-    return dd.from_map(read, table.blocks, meta=meta, divisions=tuple(ends), enforce_metadata=False)
+    ends = (*(block.first for block in table.blocks), table.rows - 1)
+    if any(isinstance(block.content, Delayed) for block in table.blocks):
+        parts = [delayed(partial(_read_held, read, block.first), pure=False)(block.content) for block in table.blocks]
+        return dd.from_delayed(parts, meta=meta, divisions=ends, verify_meta=False)
+    return dd.from_map(read, table.blocks, meta=meta, divisions=ends, enforce_metadata=False)
+
+
+def _read_held(read: Callable[[Block], pd.DataFrame], first: int, content: Any) -> pd.DataFrame:
+    return read(Block(first, 0, content))
 
 
 @raising_safely
@@ -116,11 +123,13 @@ def _read_frame(read: Callable[[Any, Span], Rows], nullable: frozenset[str], blo
     return frame
 
 
-def mask_frame(step: Step, frame: Any, who: str) -> Any:
+def mask_frame(step: Step | Meeting, frame: Any, who: str) -> Any:
     """A frame masked by a step: pandas in, pandas out; Dask in, Dask out, lazily."""
     table = table_of(frame, who)
     require_known(table.schema, step.inputs, who)
     step.check(table)
+    if isinstance(step, Meeting):
+        return _with_masked(frame, step.mask_table(table), step.changes)
     if isinstance(frame, pd.DataFrame):
         return _mask_part(frame, step, [0])
     firsts = [block.first for block in table.blocks]
@@ -131,14 +140,40 @@ def mask_frame(step: Step, frame: Any, who: str) -> Any:
 def _mask_part(
     frame: pd.DataFrame, step: Step, firsts: list[int], partition_info: dict[str, Any] | None = None
 ) -> pd.DataFrame:
-    """A pandas frame with the masked columns in their place, index and other columns as they were."""
     given = _from_pandas(frame, step.inputs)
-    masked = step.mask_rows(given, firsts[partition_info["number"] if partition_info else 0])
+    return _put(frame, given, step.mask_rows(given, firsts[partition_info["number"] if partition_info else 0]))
+
+
+def _put(frame: pd.DataFrame, given: Rows, masked: Rows) -> pd.DataFrame:
+    """A pandas frame with the masked columns in their place, index and other columns as they were."""
     columns = _to_pandas(masked, frozenset(masked.schema.names)).set_axis(frame.index)
     same = {field.name for field in masked.schema if field in list(given.schema)}
     return frame.assign(
         **{name: columns[name].astype(frame[name].dtype) if name in same else columns[name] for name in columns}
     )
+
+
+def _with_masked(frame: Any, table: Table, columns: Sequence[str]) -> Any:
+    """A frame with these columns as a masked table has them; partitions are the table's blocks."""
+    if isinstance(frame, pd.DataFrame):
+        parts = table.map(columns, _as_they_are, "mask")
+        return _put(frame, _from_pandas(frame, columns), pa.concat_tables(parts))
+    read = partial(_read_into, table.reader(columns))
+    parts = [
+        delayed(read, pure=False)(part, block.content, Span(number, block.first))
+        for number, (part, block) in enumerate(zip(frame.to_delayed(), table.blocks, strict=True))
+    ]
+    return dd.from_delayed(parts, meta=frame._meta, divisions=frame.divisions, verify_meta=False)
+
+
+def _as_they_are(rows: Rows, span: Span) -> Rows:
+    return rows
+
+
+@raising_safely
+def _read_into(read: Callable[[Any, Span], Rows], frame: pd.DataFrame, content: Any, span: Span) -> pd.DataFrame:
+    masked = read(content, span)
+    return _put(frame, _from_pandas(frame, masked.schema.names), masked)
 
 
 def derive_frame(

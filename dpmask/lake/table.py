@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
-from dpmask.engine.passes import Block, Span, map_blocks, reduce_blocks
-from dpmask.lake.columns import Floats, Rows, floats, require_known
+from dpmask.engine.exchange import beside
+from dpmask.engine.passes import Block, Run, Span, map_blocks, reduce_blocks
+from dpmask.lake.columns import Floats, Rows, floats, of_type, require_known
 from dpmask.lake.footers import Facts
 
 Summary = TypeVar("Summary")
 
 
-class Step(Protocol):
-    """A fitted method: what it reads, what it changes, and how."""
+class Masking(Protocol):
+    """A fitted method: what it reads and what it changes."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -33,11 +34,23 @@ class Step(Protocol):
     def check(self, table: Table) -> None:
         """Refuse a table that does not fit."""
 
+    def masked_schema(self, schema: Any) -> Any:
+        """The schema of what it makes of a table with this one."""
+
+
+class Step(Masking, Protocol):
+    """A method that masks each record by itself."""
+
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """The block that starts at position ``first``, masked; columns that are not inputs are left alone."""
 
-    def masked_schema(self, schema: Any) -> Any:
-        """The schema of what ``mask_rows`` makes of a table with this one."""
+
+@runtime_checkable
+class Meeting(Masking, Protocol):
+    """A method for which records must meet, wherever they lie."""
+
+    def mask_table(self, table: Table) -> Table:
+        """The whole table, masked."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,7 @@ class Table:
     nullable: frozenset[str]
     steps: tuple[Step, ...] = ()
     facts: Mapping[str, Facts] = field(default_factory=dict)
+    replaced: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"<Table: {self.rows:,} rows in {len(self.blocks)} blocks>"
@@ -66,13 +80,34 @@ class Table:
             schema = step.masked_schema(schema)
         return schema
 
-    def masked_by(self, step: Step) -> Table:
+    @property
+    def changed(self) -> frozenset[str]:
+        """Columns that masking has changed since the table was read."""
+        return self.replaced.union(*(step.changes for step in self.steps))
+
+    def masked_by(self, step: Step | Meeting) -> Table:
         """The same table with one more step."""
+        if isinstance(step, Meeting):
+            return step.mask_table(self)
         return replace(self, steps=(*self.steps, step))
+
+    def with_columns(self, columns: Sequence[str], held: Sequence[Run]) -> Table:
+        """The table with other values of numeric columns: a run for each block holds an array of columns x rows."""
+        shell = Table(self.schema, (), self.nullable, self.steps)
+        blocks = [
+            Block(
+                block.first,
+                block.rows,
+                beside(partial(_Replaced, shell, tuple(columns), Span(number, block.first)), block.content, run),
+            )
+            for number, (block, run) in enumerate(zip(self.blocks, held, strict=True))
+        ]
+        facts = {name: fact for name, fact in self.facts.items() if name not in columns}
+        return Table(self.masked_schema, tuple(blocks), self.nullable, (), facts, self.changed.union(columns))
 
     def map(self, columns: Sequence[str], function: Callable[[Rows, Span], Any], label: str) -> list[Any]:
         """``function(rows, span)`` of every block with these columns, in block order. Meant for small results."""
-        return map_blocks(self._on(columns, function), self.blocks, label)
+        return map_blocks(self.on_rows(columns, function), self.blocks, label)
 
     def reduce_rows(
         self,
@@ -82,7 +117,7 @@ class Table:
         label: str,
     ) -> Summary:
         """Summaries of blocks with these columns, merged over all blocks."""
-        return reduce_blocks(self._on(columns, function), merge, self.blocks, label)
+        return reduce_blocks(self.on_rows(columns, function), merge, self.blocks, label)
 
     def reduce(
         self,
@@ -98,15 +133,11 @@ class Table:
         self, columns: Sequence[str], function: Callable[[list[Floats], Span], Any]
     ) -> Callable[[Any, Span], Any]:
         """A task that hands a block's columns to a function as floats, each contiguous, NaN where missing."""
-        return self._on(columns, partial(_with_floats, function, tuple(columns)))
-
-    def on_rows(self, columns: Sequence[str], function: Callable[[Rows, Span], Any]) -> Callable[[Any, Span], Any]:
-        """A task that hands a block with these columns to a function."""
-        return self._on(columns, function)
+        return self.on_rows(columns, partial(_with_floats, function, tuple(columns)))
 
     def reader(self, columns: Sequence[str]) -> Callable[[Any, Span], Rows]:
         """What makes these columns out of a block's content."""
-        return self._on(columns, _rows_only)
+        return self.on_rows(columns, _rows_only)
 
     def to_dask(self) -> Any:
         """A Dask DataFrame with the blocks as partitions and the position as index."""
@@ -118,7 +149,7 @@ class Table:
         """Whether a column is stored as categories and codes."""
         return bool(pa.types.is_dictionary(self.masked_schema.field(column).type))
 
-    def _on(self, columns: Sequence[str], function: Callable[[Rows, Span], Any]) -> Callable[[Any, Span], Any]:
+    def on_rows(self, columns: Sequence[str], function: Callable[[Rows, Span], Any]) -> Callable[[Any, Span], Any]:
         """A task that makes these columns from the stored ones it needs, through the steps that concern them."""
         wanted = set(columns)
         steps: list[Step] = []
@@ -144,6 +175,29 @@ def _on_rows(
     return function(rows.select(columns), span)
 
 
+@dataclass(frozen=True, repr=False)
+class _Replaced:
+    """A block some of whose columns have other values. Its repr shows none of them."""
+
+    table: Table
+    columns: tuple[str, ...]
+    span: Span
+    content: Any
+    held: tuple[Floats]
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        kept = [name for name in columns if name not in self.columns]
+        rows: Rows = self.table.reader(kept)(self.content, self.span) if kept else None
+        schema = self.table.masked_schema
+        arrays = [
+            of_type(self.held[0][self.columns.index(name)], schema.field(name).type)
+            if name in self.columns
+            else rows.column(name)
+            for name in columns
+        ]
+        return pa.table(arrays, schema=pa.schema([schema.field(name) for name in columns]))
+
+
 def _alone(function: Callable[[list[Floats]], Any], columns: list[Floats], span: Span) -> Any:
     return function(columns)
 
@@ -167,7 +221,7 @@ def as_table(table: Any, who: str) -> Table:
     return table_of(table, who)
 
 
-def mask(step: Step, table: Any, who: str) -> Any:
+def mask(step: Step | Meeting, table: Any, who: str) -> Any:
     """The table masked by a step: pandas in, pandas out; a Dask frame or a lake gives a Dask frame, lazily."""
     if isinstance(table, Table):
         require_known(table.masked_schema, step.inputs, who)

@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import Any
 
 METHODS = {
+    "fuzzy_microaggregation": "dpmask.masking.fuzzy_microaggregation:FuzzyMicroaggregation",
+    "microaggregation": "dpmask.masking.microaggregation:Microaggregation",
     "noise": "dpmask.masking.noise:NoiseAddition",
 }
 

@@ -26,7 +26,8 @@ from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.noise import add_noise
 from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
-from dpmask.lake.columns import Rows, floats, require_numeric, rounding_unit, type_range, with_floats
+from dpmask.lake.columns import Rows, floats, require_numeric, rounding_step, type_range, with_floats
+from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_columns, require_number
 
 _WHO = "NoiseAddition"
@@ -71,7 +72,7 @@ class NoiseAddition:
         fitted = FittedNoise(
             self,
             deviations,
-            {column: rounding_unit(kind) for column, kind in kinds.items()},
+            {column: float(rounding_step(kind)) for column, kind in kinds.items()},
             self._held(moments, deviations, kinds),
             secret.subkey(self._purpose(source, moments)),
         )
@@ -80,18 +81,8 @@ class NoiseAddition:
         return fitted
 
     def _purpose(self, source: tables.Table, moments: Moments) -> str:
-        """What the draws are for: another scale or table must draw anew, or two releases give the originals away.
-
-        A table is told by what is exact and the same for any partitioning: its rows, and the number and range of the
-        values of each column that no step has changed before (after a step ranges are exact only to rounding).
-        """
-        changed = {column for step in source.steps for column in step.changes}
-        seen = [
-            (column, int(moments.values[n]), float(moments.low[n]).hex(), float(moments.high[n]).hex())
-            for n, column in enumerate(self.columns)
-            if column not in changed
-        ]
-        return f"noise {self.scale!r} {source.rows} {seen}"
+        """What the draws are for: another scale or table must draw anew, or two releases give the originals away."""
+        return f"noise {self.scale!r} {told_apart(source, self.columns, moments.values, moments.low, moments.high)}"
 
     def _held(self, moments: Moments, deviations: Mapping[str, float], kinds: Mapping[str, Any]) -> tuple[str, ...]:
         """Columns whose noisy values would leave the range of their type."""

@@ -15,12 +15,13 @@ Memory per task: one block, or its share of the different rows (about a million)
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-from dpmask.engine.passes import Source, Span, exchange_blocks, fits_in_memory, reduce_blocks
+from dpmask.engine.exchange import Source, exchange_blocks
+from dpmask.engine.passes import Span, reduce_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.groups import (
     Cells,
@@ -183,35 +184,21 @@ class _Task(NamedTuple):
     after: dict[str, Sensitive]
 
     def measured(self, original: Table, masked: Table) -> _Both:
-        """All groups: rows meet in shards by the hash of their quasi-identifier, as many at a time as fit."""
+        """All groups: rows meet in shards by the hash of their quasi-identifier."""
         columns = [*self.quasi, *self.domains]
         rows = original.rows + masked.rows
-        total: _Both | None = None
-        for shards in _sweeps(rows, len(self.domains)):
-            number = -(-rows // _SHARD_ROWS)
-            sources = [
-                Source(table.on_rows(columns, partial(_split, self, shards, number)), table.blocks)
-                for table in (original, masked)
-            ]
-            held = exchange_blocks(sources, partial(_gather, self), len(shards), f"{_WHO}: exchange")
-            found = reduce_blocks(_itself, _merge, held, _WHO)
-            total = found if total is None else _merge(total, found)
-        assert total is not None
-        return total
+        shards = -(-rows // _SHARD_ROWS)
+        sources = [
+            Source(table.on_rows(columns, partial(_split, self, shards)), table.blocks) for table in (original, masked)
+        ]
+        size = rows * (_CELL_BYTES + 8 * len(self.domains))
+        held = exchange_blocks(sources, partial(_gather, self), shards, f"{_WHO}: exchange", size=size)
+        return reduce_blocks(_itself, _merge, held, _WHO)
 
 
-def _sweeps(rows: int, sensitive: int) -> Iterator[range]:
-    """Stretches of shards that fit into memory together."""
-    shards, size = -(-rows // _SHARD_ROWS), rows * (_CELL_BYTES + 8 * sensitive)
-    step = shards
-    while step > 1 and not fits_in_memory(size * step // shards):
-        step = -(-step // 2)
-    return (range(first, min(first + step, shards)) for first in range(0, shards, step))
-
-
-def _split(task: _Task, shards: Sequence[int], number: int, rows: Rows, span: Span) -> list[Cells]:
+def _split(task: _Task, shards: int, rows: Rows, span: Span) -> list[Cells]:
     codes = [one.codes(rows, name) for name, one in task.domains.items()]
-    return split_cells(cells(row_keys(rows, task.quasi), codes), shards, number)
+    return split_cells(cells(row_keys(rows, task.quasi), codes), shards)
 
 
 def _gather(task: _Task, before: list[Cells], after: list[Cells]) -> _Both:

@@ -26,7 +26,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Source, Span, exchange_blocks, map_blocks, reduce_blocks
+from dpmask.engine.exchange import Source, exchange_blocks
+from dpmask.engine.passes import Span, map_blocks, reduce_blocks
 from dpmask.errors import InputError
 from dpmask.kernels.intervals import (
     PERCENTS,
@@ -52,6 +53,7 @@ Floats = NDArray[np.float64]
 
 _WHO = "interval_disclosure"
 _STRETCH = 1 << 19
+_RANK_BYTES = 64
 _STAND_INS = 99
 """Quantiles of a column that stand in for its values when the score of guessing is computed."""
 
@@ -122,12 +124,13 @@ def _by_rank(pairs: Table, column: str, cuts: Floats, size: int) -> Inside:
         Source(pairs.on_floats([name], partial(_split_values, cuts)), pairs.blocks)
         for name in (column, masked_name(column))
     ]
-    held = exchange_blocks(sources, rank_shard, len(cuts) + 1, f"{_WHO}: ranks")
+    move = _RANK_BYTES * pairs.rows
+    held = exchange_blocks(sources, rank_shard, len(cuts) + 1, f"{_WHO}: ranks", size=move)
     sizes = map_blocks(_size, held, f"{_WHO}: sizes")
     offsets = [0, *accumulate(sizes)][:-1]
     stretches = -(-pairs.rows // _STRETCH)
     split, gather = partial(_split_ranks, offsets, stretches), partial(_gather_ranks, size)
-    found = exchange_blocks([Source(split, held)], gather, stretches, f"{_WHO}: records")
+    found = exchange_blocks([Source(split, held)], gather, stretches, f"{_WHO}: records", size=move)
     return reduce_blocks(_itself, merge_inside, found, f"{_WHO}: by rank")
 
 

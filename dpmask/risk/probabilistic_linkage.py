@@ -16,7 +16,7 @@ bytes a record at most, lie spread over the workers; a task holds a share of the
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -24,7 +24,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Run, Source, Span, exchange_blocks, reduce_blocks
+from dpmask.engine.exchange import Source, exchange_blocks
+from dpmask.engine.passes import Run, Span, reduce_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.agreement import (
     NOBODY,
@@ -55,6 +56,7 @@ Counts = NDArray[np.int64]
 _WHO = "probabilistic_linkage"
 _MOST_COLUMNS = 10
 _SHARD_ROWS = 250_000
+_CELL_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -178,12 +180,22 @@ class _Files(NamedTuple):
             Source(self.pairs.on_floats(both, partial(_split_originals, cuts, shards)), self.pairs.blocks),
             Source(self.released.on_floats(names, partial(_split_masked, cuts, shards)), self.released.blocks),
         ]
-        return exchange_blocks(sources, _gather, shards, f"{_WHO}: exchange")
+        return exchange_blocks(sources, _gather, shards, f"{_WHO}: exchange", size=self.size)
+
+    @property
+    def size(self) -> int:
+        """The most bytes that all cells take."""
+        return _CELL_BYTES * (self.pairs.rows + self.released.rows)
 
     def shards(self, column: int) -> int:
         """Into how many shards the bins of a column go."""
         wanted = -(-(self.pairs.rows + self.released.rows) // _SHARD_ROWS)
         return min(wanted, bin_count(list(self.edges.values())[column]))
+
+    def moved(self, held: list[Run], split: Callable[[Meeting, Span], list[Meeting]], column: int) -> list[Run]:
+        """The cells in the shards of another column."""
+        shards = self.shards(column)
+        return exchange_blocks([Source(split, held)], _gather, shards, f"{_WHO}: exchange", size=self.size)
 
     def patterns(self, held: list[Run]) -> _Patterns:
         """Patterns over all pairs and over the true ones, from step to step over the columns."""
@@ -192,7 +204,7 @@ class _Files(NamedTuple):
         for column in range(self.columns):
             if column:
                 split = partial(_onward, self.shards(column))
-                held = exchange_blocks([Source(split, held)], _gather, self.shards(column), f"{_WHO}: exchange")
+                held = self.moved(held, split, column)
             at_least += reduce_blocks(partial(_agreeing, self.columns), _plus, held, f"{_WHO}: all pairs")
         at_least[0] = whole[-2] * whole[-1]
         return _Patterns(int(whole[-2]), int(whole[-1]), exact_patterns(at_least), whole[: 1 << self.columns])
@@ -204,7 +216,7 @@ class _Files(NamedTuple):
         weighing = Weighing(np.append(ranks, ranks.max() + 1), as_bits(np.flatnonzero(weights.telling).tolist(), 0))
         for column in range(1, self.columns):
             split = partial(_hunted_onward, weighing, self.shards(column))
-            held = exchange_blocks([Source(split, held)], _gather, self.shards(column), f"{_WHO}: links")
+            held = self.moved(held, split, column)
         last = partial(_last_hunt, weighing, counts.masked)
         return float(reduce_blocks(last, _plus, held, f"{_WHO}: links")) / counts.originals
 

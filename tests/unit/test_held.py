@@ -1,8 +1,13 @@
 """Blocks held in memory between passes: the same tree, and what fails is told."""
 
+from typing import NamedTuple
+
+import numpy as np
 import pytest
 
-from dpmask.engine.passes import Block, Source, exchange_blocks, hold_blocks, hold_joined, map_blocks, reduce_blocks
+from dpmask.engine import exchange
+from dpmask.engine.exchange import Source, exchange_blocks
+from dpmask.engine.passes import Block, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError
 
 
@@ -64,17 +69,53 @@ def meet(letters, numbers):
 
 
 def test_parts_meet_in_their_shard_in_block_order(kind):
-    shards = exchange_blocks([Source(vowels_first, BLOCKS), Source(numbered, BLOCKS[:3])], meet, 2, "exchange")
+    shards = exchange_blocks([Source(vowels_first, BLOCKS), Source(numbered, BLOCKS[:3])], meet, 2, "exchange", size=0)
     assert map_blocks(lambda content, span: (content, span.number), shards, "x") == [
         ("aeiou/012", 0),
         ("bcdfghjklmnpqrst/---", 1),
     ]
-    again = exchange_blocks([Source(lambda content, span: [content] * 2, shards)], "".join, 2, "again")
+    again = exchange_blocks([Source(lambda content, span: [content] * 2, shards)], "".join, 2, "again", size=0)
     assert map_blocks(lambda content, span: content, again, "x") == ["aeiou/012bcdfghjklmnpqrst/---"] * 2
 
 
 def test_what_fails_in_an_exchange_is_told(kind):
     with pytest.raises(InputError, match="not c"):
-        exchange_blocks([Source(lambda content, span: 2 * [refuse(content, span)], BLOCKS)], "".join, 2, "exchange")
+        exchange_blocks(
+            [Source(lambda content, span: 2 * [refuse(content, span)], BLOCKS)], "".join, 2, "exchange", size=0
+        )
     with pytest.raises(InputError, match="not c"):
-        exchange_blocks([Source(vowels_first, BLOCKS)], lambda parts: refuse("c", None), 2, "exchange")
+        exchange_blocks([Source(vowels_first, BLOCKS)], lambda parts: refuse("c", None), 2, "exchange", size=0)
+
+
+class Part(NamedTuple):
+    rows: tuple
+    count: int
+
+
+def halves(content, span):
+    numbers = np.arange(span.number, span.number + 4.0)
+    return [Part((numbers[:2], numbers[:0]), 1), Part((numbers[2:], numbers[:0].astype(np.int8)), 2)]
+
+
+def together(parts):
+    return Part(
+        tuple(np.concatenate(some) for some in zip(*(part.rows for part in parts), strict=True)),
+        sum(p.count for p in parts),
+    )
+
+
+def test_pieces_of_any_depth_lie_in_files_where_memory_is_short(monkeypatch):
+    def found():
+        shards = exchange_blocks([Source(halves, BLOCKS[:3])], together, 2, "exchange", size=1)
+        return map_blocks(lambda content, span: content, shards, "x")
+
+    plain = found()
+    monkeypatch.setattr(exchange, "fits_in_memory", lambda size: False)
+    mapped = found()
+    assert [type(part).__name__ for part in mapped] == ["Part", "Part"]
+    for one, other in zip(plain, mapped, strict=True):
+        assert one.count == other.count
+        for array, same in zip(one.rows, other.rows, strict=True):
+            assert (array.dtype, array.tolist()) == (same.dtype, same.tolist())
+    assert plain[1].rows[0].tolist() == [2, 3, 3, 4, 4, 5]
+    assert not mapped[0].rows[0].flags.writeable

@@ -1,0 +1,135 @@
+"""Compact cells of equal size: a tree of cuts, each across the direction in which its records spread most.
+
+A record goes left of a cut when its projection is smaller, or equal and its tie word is smaller: so records that do not
+differ are divided, too, and every cut leaves on each side the share of records it was asked for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.vector_math import compiled
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+class CellTree(NamedTuple):
+    """The cuts, the root first. With no cut at all everything is one cell."""
+
+    directions: Floats  # cuts x columns
+    values: Floats  # cuts: the first projection on the right
+    words: Words  # cuts: and its tie word
+    children: Integers  # cuts x 2: another cut, or -1 - cell
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are, numbered from left to right."""
+        return len(self.values) + 1
+
+
+def grow_tree(block: Floats, words: Words, cells: int) -> CellTree:
+    """Cut the records of a block (columns x rows) into cells whose sizes differ by a record or so.
+
+    There must be at least as many records as cells.
+    """
+    directions: list[Floats] = []
+    values: list[float] = []
+    ties: list[np.uint64] = []
+    children: list[list[int]] = []
+    waiting = [(np.arange(block.shape[1]), cells, 0, -1, 0)]  # records, cells, first cell, parent, side
+    while waiting:
+        rows, parts, first, parent, side = waiting.pop()
+        if parent >= 0:
+            children[parent][side] = len(values) if parts > 1 else -1 - first
+        if parts == 1:
+            continue
+        direction = principal_direction(block[:, rows])
+        along = projections(block[:, rows], direction)
+        order = np.lexsort((words[rows], along))
+        left = parts // 2
+        middle = round(len(rows) * left / parts)
+        at = order[middle]
+        directions.append(direction)
+        values.append(along[at])
+        ties.append(words[rows[at]])
+        children.append([0, 0])
+        here = len(values) - 1
+        waiting.append((rows[np.sort(order[middle:])], parts - left, first + left, here, 1))
+        waiting.append((rows[np.sort(order[:middle])], left, first, here, 0))
+    return CellTree(
+        np.array(directions).reshape(-1, len(block)),
+        np.array(values),
+        np.array(ties, np.uint64),
+        np.array(children, np.int64).reshape(-1, 2),
+    )
+
+
+def principal_direction(block: Floats) -> Floats:
+    """The direction of the largest variance; the first axis where nothing varies."""
+    covariance = np.zeros((len(block), len(block)))
+    _add_products(np.ascontiguousarray(block), covariance)
+    direction: Floats = np.linalg.eigh(covariance)[1][:, -1]
+    return direction
+
+
+@compiled()
+def _add_products(block: Floats, products: Floats) -> None:
+    """The lower triangle of sum (x - mean)(x - mean)', which is the one that eigh reads."""
+    columns, rows = block.shape
+    centered = np.empty((columns, rows))
+    for s in range(columns):
+        mean = np.sum(block[s]) / rows
+        for k in range(rows):
+            centered[s, k] = block[s, k] - mean
+    for s in range(columns):
+        for r in range(s + 1):
+            total = 0.0
+            for k in range(rows):
+                total += centered[s, k] * centered[r, k]
+            products[s, r] = total
+
+
+@compiled(reassociate=False, contract=False)
+def _along(block: Floats, direction: Floats, k: int) -> float:
+    """One record's projection. Cutting and routing must agree to the last bit, so both come here."""
+    total = 0.0
+    for s in range(len(direction)):
+        total += direction[s] * block[s, k]
+    return total
+
+
+@compiled(reassociate=False, contract=False)
+def _project(block: Floats, direction: Floats, result: Floats) -> None:
+    for k in range(block.shape[1]):
+        result[k] = _along(block, direction, k)
+
+
+def projections(block: Floats, direction: Floats) -> Floats:
+    """Each record's place along a direction."""
+    result = np.empty(block.shape[1])
+    _project(np.ascontiguousarray(block), np.ascontiguousarray(direction), result)
+    return result
+
+
+def route(block: Floats, words: Words, tree: CellTree) -> Integers:
+    """The cell of each record."""
+    cells = np.zeros(block.shape[1], np.int64)
+    if tree.cells > 1:
+        _route(np.ascontiguousarray(block), np.ascontiguousarray(words), tree, cells)
+    return cells
+
+
+@compiled(reassociate=False, contract=False)
+def _route(block: Floats, words: Words, tree: CellTree, cells: Integers) -> None:
+    for k in range(block.shape[1]):
+        at = 0
+        while at >= 0:
+            along = _along(block, tree.directions[at], k)
+            right = along > tree.values[at] or (along == tree.values[at] and words[k] >= tree.words[at])
+            at = tree.children[at, 1 if right else 0]
+        cells[k] = -1 - at

@@ -1,0 +1,178 @@
+"""Groups of records that share one released row: merged where they are too small, or made by MDAV."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.vector_math import compiled
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Merged(NamedTuple):
+    """Which group each former group is in now, and the groups' rows and sizes."""
+
+    place: Integers  # former groups: the group now, -1 for one that nobody is in
+    rows: Floats  # groups x columns
+    sizes: Integers  # groups
+
+
+def merge_small(rows: Floats, sizes: Integers, scale: Floats, minimum: int) -> Merged:
+    """While a group has fewer than ``minimum`` records, merge the smallest (ties: the first) with the nearest one.
+
+    The row of two merged groups is their mean, weighted by their sizes: it keeps every equality and bound that both
+    keep, and all column totals. Distances are in units of ``scale``. Groups of no records vanish; the number of all
+    records must not be below ``minimum``.
+    """
+    place = np.arange(len(rows))
+    merged, counts = rows.copy(), sizes.copy()
+    _merge(merged, counts, merged / scale, np.ascontiguousarray(scale), minimum, place)
+    kept = np.flatnonzero(counts > 0)
+    number = np.full(len(rows), -1)
+    number[kept] = np.arange(len(kept))
+    now = number[_ends(place)]
+    now[sizes == 0] = -1
+    return Merged(now, merged[kept], counts[kept])
+
+
+def _ends(place: Integers) -> Integers:
+    """Follow every group to the one it ended in."""
+    while True:
+        further = place[place]
+        if np.array_equal(further, place):
+            return place
+        place = further
+
+
+@compiled()
+def _merge(rows: Floats, sizes: Integers, units: Floats, scale: Floats, minimum: int, place: Integers) -> None:
+    while True:
+        smallest = -1
+        for i in range(len(sizes)):
+            if 0 < sizes[i] < minimum and (smallest < 0 or sizes[i] < sizes[smallest]):
+                smallest = i
+        if smallest < 0:
+            return
+        partner = _nearest_group(units, sizes, smallest)
+        if partner < 0:
+            return
+        keep, gone = min(smallest, partner), max(smallest, partner)
+        share = sizes[gone] / (sizes[keep] + sizes[gone])
+        for s in range(rows.shape[1]):
+            rows[keep, s] += share * (rows[gone, s] - rows[keep, s])
+            units[keep, s] = rows[keep, s] / scale[s]
+        sizes[keep] += sizes[gone]
+        sizes[gone] = 0
+        place[gone] = keep
+
+
+@compiled()
+def _nearest_group(units: Floats, sizes: Integers, one: int) -> int:
+    nearest, best = np.inf, -1
+    for i in range(len(sizes)):
+        if i != one and sizes[i] > 0:
+            distance = 0.0
+            for s in range(units.shape[1]):
+                distance += (units[i, s] - units[one, s]) ** 2
+            if best < 0 or distance < nearest:
+                nearest, best = distance, i
+    return best
+
+
+def mdav(block: Floats, k: int) -> Integers:
+    """Maximum distance to average vector: groups of k to 2k - 1 records (columns x rows); the group of each record.
+
+    Domingo-Ferrer and Torra 2005, "Ordinal, continuous and heterogeneous k-anonymity through microaggregation". Of
+    records equally far the first is taken. One block of fewer than 2k records is one group.
+    """
+    groups = np.zeros(block.shape[1], np.int64)
+    if block.shape[1] >= 2 * k:
+        _mdav(np.ascontiguousarray(block.T), k, groups)
+    return groups
+
+
+@compiled()
+def _mdav(records: Floats, k: int, groups: Integers) -> None:
+    left = np.arange(len(records))
+    distances = np.empty(len(records))
+    number, remaining = 0, len(records)
+    while remaining >= 2 * k:
+        center = _mean(records, left, remaining)
+        far = left[_farthest(records, left, remaining, center)]
+        second = remaining >= 3 * k
+        remaining = _take_group(records, left, remaining, records[far], k, distances, groups, number)
+        number += 1
+        if second:
+            other = left[_farthest(records, left, remaining, records[far])]
+            remaining = _take_group(records, left, remaining, records[other], k, distances, groups, number)
+            number += 1
+    for place in range(remaining):
+        groups[left[place]] = number
+
+
+@compiled()
+def _mean(records: Floats, left: Integers, remaining: int) -> Floats:
+    mean = np.zeros(records.shape[1])
+    for place in range(remaining):
+        for s in range(records.shape[1]):
+            mean[s] += records[left[place], s]
+    return mean / remaining
+
+
+@compiled()
+def _distance(record: Floats, point: Floats) -> float:
+    total = 0.0
+    for s in range(len(point)):
+        total += (record[s] - point[s]) ** 2
+    return total
+
+
+@compiled()
+def _farthest(records: Floats, left: Integers, remaining: int, point: Floats) -> int:
+    best, largest = 0, -1.0
+    for place in range(remaining):
+        distance = _distance(records[left[place]], point)
+        if distance > largest:
+            best, largest = place, distance
+    return best
+
+
+@compiled()
+def _take_group(
+    records: Floats,
+    left: Integers,
+    remaining: int,
+    point: Floats,
+    k: int,
+    distances: Floats,
+    groups: Integers,
+    number: int,
+) -> int:
+    """Give the k records nearest to a point their group and take them off the list, whose order stays."""
+    near = np.full(k, np.inf)  # the k smallest distances so far, in order
+    for place in range(remaining):
+        distances[place] = _distance(records[left[place]], point)
+        if distances[place] < near[k - 1]:
+            at = k - 1
+            while at > 0 and near[at - 1] > distances[place]:
+                near[at] = near[at - 1]
+                at -= 1
+            near[at] = distances[place]
+    ties = k  # how many of those at the k-th distance belong to the group: the first ones
+    for place in range(remaining):
+        ties -= distances[place] < near[k - 1]
+    kept = 0
+    for place in range(remaining):
+        taken = distances[place] < near[k - 1]
+        if distances[place] == near[k - 1] and ties > 0:
+            taken, ties = True, ties - 1
+        if taken:
+            groups[left[place]] = number
+        else:
+            left[kept] = left[place]
+            kept += 1
+    return kept
