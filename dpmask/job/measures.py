@@ -19,13 +19,13 @@ def measure_function(name: str) -> Any:
 
 def from_roles(name: str) -> Mapping[str, str]:
     """The parameters of a measure that a declared role stands in for: its module's ROLES, if it has any."""
-    roles: Mapping[str, str] = getattr(_module(name), "ROLES", {})
+    roles: Mapping[str, str] = getattr(module_of(name), "ROLES", {})
     return roles
 
 
 def check_columns(name: str, schema: Any, parameters: Mapping[str, Any], who: str) -> None:
     """Refuse columns that do not fit: by the module's own ``check``; without one, ``columns`` must be numeric."""
-    check = getattr(_module(name), "check", None)
+    check = getattr(module_of(name), "check", None)
     if check is None:
         require_numeric(schema, parameters.get("columns", ()), who)
     else:
@@ -42,5 +42,6 @@ def named_columns(value: Any) -> Iterator[str]:
                 yield from named_columns(one)
 
 
-def _module(name: str) -> Any:
+def module_of(name: str) -> Any:
+    """The module of a measure, with what it says of itself."""
     return sys.modules[measure_function(name).__module__]

@@ -40,6 +40,8 @@ from dpmask.lake.table import Table, as_table
 
 ROLES = {"quasi": "quasi", "sensitive": "sensitive"}
 """The parameters that a job's declared roles stand in for."""
+PAIRED = False
+"""Groups are counted in each table by itself: records need no partner."""
 
 _WHO = "groups"
 _SHARD_ROWS = 1_000_000

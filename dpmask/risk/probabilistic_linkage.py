@@ -54,7 +54,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _WHO = "probabilistic_linkage"
-_MOST_COLUMNS = 10
+MOST_COLUMNS = 10
 _SHARD_ROWS = 250_000
 _CELL_BYTES = 32
 
@@ -89,9 +89,9 @@ class ProbabilisticLinkage:
 
 def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:
     """Refuse columns that are not numbers, or too many of them."""
-    if not 1 <= len(columns) <= _MOST_COLUMNS or len(set(columns)) < len(columns):
+    if not 1 <= len(columns) <= MOST_COLUMNS or len(set(columns)) < len(columns):
         raise JobError(
-            f"{_WHO}: columns must be 1 to {_MOST_COLUMNS} different columns; got {len(columns)}. The work doubles "
+            f"{_WHO}: columns must be 1 to {MOST_COLUMNS} different columns; got {len(columns)}. The work doubles "
             "with each: take those an intruder is likeliest to know."
         )
     require_numeric(schema, columns, _WHO)
