@@ -33,13 +33,12 @@ def check_columns(name: str, schema: Any, parameters: Mapping[str, Any], who: st
 
 
 def named_columns(value: Any) -> Iterator[str]:
-    """The names in a parameter that lists columns, or lists of them."""
-    if isinstance(value, list | tuple):
+    """The names in a parameter that is a column, lists columns, or lists such lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
         for one in value:
-            if isinstance(one, str):
-                yield one
-            else:
-                yield from named_columns(one)
+            yield from named_columns(one)
 
 
 def module_of(name: str) -> Any:

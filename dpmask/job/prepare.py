@@ -148,7 +148,7 @@ def _check_steps(job: Job, lake: Lake) -> None:
     for number, measure in enumerate(job.measures):
         path = ("measure", number)
         _under(job, path, lambda m=measure: check_columns(m.measure, lake.schema, m.parameters, m.name))
-        _refuse_identifiers(job, path, [name for value in measure.parameters.values() for name in named_columns(value)])
+        _refuse_identifiers(job, path, list(named_columns(list(measure.parameters.values()))))
 
 
 def _refuse_identifiers(job: Job, path: tuple[str | int, ...], columns: Sequence[str]) -> None:

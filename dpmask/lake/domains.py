@@ -55,11 +55,17 @@ def quantile_edges(table: Table, columns: Sequence[str], label: str) -> list[Flo
     return [np.unique(values) for values in quantiles(table, columns, shares, label)]
 
 
-def find_domains(tables: Sequence[Table], columns: Sequence[str], who: str) -> dict[str, Domain]:
-    """A domain for each column that holds the values of all tables; the bins are the first one's quantiles."""
+def find_domains(
+    tables: Sequence[Table], columns: Sequence[str], who: str, *, numbers: bool = True
+) -> dict[str, Domain]:
+    """A domain for each column that holds the values of all tables; the bins are the first one's quantiles.
+
+    Without ``numbers`` these count as categories, too.
+    """
     if not columns:
         return {}
-    numeric = {name for name in columns if all(is_numeric(one.masked_schema.field(name).type) for one in tables)}
+    schemas = [one.masked_schema for one in tables]
+    numeric = {name for name in columns if numbers and all(is_numeric(one.field(name).type) for one in schemas)}
     found = [
         one.reduce_rows(columns, partial(_distinct, tuple(columns), numeric), _either, f"{who}: values")
         for one in tables

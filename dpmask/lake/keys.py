@@ -40,10 +40,15 @@ def row_keys(rows: Rows, columns: Sequence[str]) -> RowKeys:
             keys = with_word(keys, _float_words(values), np.isnan(values))
         else:
             array = rows.column(column).combine_chunks()
-            missing = _flags(array.is_null()) if array.null_count else None
+            absent = missing(rows, column) if array.null_count else None
             for words in _words(array):
-                keys = with_word(keys, words, missing)
+                keys = with_word(keys, words, absent)
     return keys
+
+
+def missing(rows: Rows, column: str) -> NDArray[np.bool_]:
+    """Where a column has no value."""
+    return _integer_words(rows.column(column).combine_chunks().is_null()).astype(np.bool_)
 
 
 def _float_words(values: NDArray[np.float64]) -> Words:
@@ -98,7 +103,3 @@ def _decimal_words(array: Any) -> list[Words]:
 def _taken(words: list[Words], indices: Any) -> list[Words]:
     codes = _integer_words(indices).astype(np.intp)
     return [one[codes] if len(one) else np.zeros(len(codes), np.uint64) for one in words]
-
-
-def _flags(array: Any) -> NDArray[np.bool_]:
-    return _integer_words(array).astype(np.bool_)

@@ -6,8 +6,10 @@ from importlib import import_module
 from typing import Any
 
 MEASURES = {
+    "attribute_inference": "dpmask.risk.attribute_inference:attribute_inference",
     "groups": "dpmask.risk.groups:groups",
     "interval_disclosure": "dpmask.risk.interval_disclosure:interval_disclosure",
+    "known_records": "dpmask.risk.known_records:known_records",
     "probabilistic_linkage": "dpmask.risk.probabilistic_linkage:probabilistic_linkage",
 }
 

@@ -67,7 +67,6 @@ class GroupRisk:
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
     before: Mapping[str, float] = field(default_factory=dict)
-    interval: None = None
 
     judged: ClassVar[tuple[str, ...]] = (
         "smallest",
@@ -81,6 +80,11 @@ class GroupRisk:
         "closeness",
     )
     public: ClassVar[bool] = False
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The smallest group itself: all records were counted, none were sampled."""
+        return float(self.smallest), float(self.smallest)
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -100,7 +104,8 @@ class GroupRisk:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(self).items()}
+        values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(self).items()}
+        return {**values, "interval": list(self.interval)}
 
 
 def check(

@@ -70,10 +70,14 @@ class IntervalDisclosure:
     attacked: int
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
-    interval: None = None
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "by_sd", "by_rank", "joint")
     public: ClassVar[bool] = False
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The rate itself: all records were attacked, none were sampled."""
+        return self.rate, self.rate
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -85,7 +89,7 @@ class IntervalDisclosure:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        return {**vars(self), "parts": dict(self.parts)}
+        return {**vars(self), "interval": list(self.interval), "parts": dict(self.parts)}
 
 
 def interval_disclosure(original: Any, masked: Any, *, columns: Sequence[str]) -> IntervalDisclosure:

@@ -69,10 +69,14 @@ class ProbabilisticLinkage:
     attacked: int
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
-    interval: None = None
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "estimated")
     public: ClassVar[bool] = False
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The rate itself: all records were attacked, none were sampled."""
+        return self.rate, self.rate
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -84,7 +88,7 @@ class ProbabilisticLinkage:
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        return {**vars(self), "parts": dict(self.parts)}
+        return {**vars(self), "interval": list(self.interval), "parts": dict(self.parts)}
 
 
 def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:

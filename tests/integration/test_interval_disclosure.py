@@ -3,11 +3,11 @@
 import json
 import sys
 
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from conftest import people, write_lake
+from parts import in_parts
 
 import dpmask
 from dpmask.errors import InputError, JobError
@@ -73,7 +73,7 @@ def test_by_hand():
     assert found.by_sd == pytest.approx((1 + 0.4 + 0.3) / 4)
     # w = 0 for all p: only the first original equals its masked value
     assert found.by_rank == 0.25
-    assert (found.joint, found.attacked, found.interval) == (0.25, 4, None)
+    assert (found.joint, found.attacked, found.interval) == (0.25, 4, (found.rate, found.rate))
     assert "Larger means more risk" in found.explain()
     assert json.loads(json.dumps(found.to_dict()))["rate"] == found.rate
 
@@ -98,13 +98,11 @@ def test_untouched_and_permuted_columns():
 def test_it_does_not_depend_on_partitions(partitions, client, monkeypatch):
     frame, masked = table(600)
 
-    def in_parts(given):
-        pieces = [given.iloc[:0], *(given.iloc[part] for part in np.array_split(np.arange(len(given)), partitions))]
-        return dd.concat([dd.from_pandas(piece, npartitions=1) for piece in pieces])
-
     by_sd, by_rank, joint = reference(frame, masked, COLUMNS[1:])
     monkeypatch.setattr(measure, "_STRETCH", 250)
-    found = dpmask.risk.interval_disclosure(in_parts(frame), in_parts(masked), columns=COLUMNS[1:])
+    found = dpmask.risk.interval_disclosure(
+        in_parts(frame, partitions), in_parts(masked, partitions), columns=COLUMNS[1:]
+    )
     assert [found.parts[f"{name}: by sd"] for name in COLUMNS[1:]] == by_sd
     assert [found.parts[f"{name}: by rank"] for name in COLUMNS[1:]] == by_rank
     assert found.joint == joint

@@ -1,9 +1,9 @@
 """Order statistics over blocks against numpy on the whole."""
 
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from parts import in_parts
 
 from dpmask.kernels.order import cut_evenly, from_keys, order_keys
 from dpmask.lake import order
@@ -20,11 +20,6 @@ def columns(rows, seed=0):
     holes = np.where(rng.random(rows) < 0.3, np.nan, rng.lognormal(size=rows))
     near = 1.0 + np.arange(rows) * 2.0**-52  # all in one cell of any even cut of the reals
     return pd.DataFrame({"crowd": crowd, "holes": holes, "whole": rng.integers(0, 5, rows), "near": rng.permuted(near)})
-
-
-def in_parts(frame, partitions):
-    pieces = [frame.iloc[:0], *(frame.iloc[part] for part in np.array_split(np.arange(len(frame)), partitions))]
-    return dd.concat([dd.from_pandas(piece, npartitions=1) for piece in pieces])
 
 
 def present(frame, name):
