@@ -9,6 +9,7 @@ from typing import Any
 
 from dpmask import __version__
 from dpmask.job.prepare import Prepared
+from dpmask.release.claims import standing_claims
 from dpmask.release.policy import Verdict
 
 _LIBRARIES = ("numpy", "scipy", "pyarrow", "cryptography")
@@ -36,6 +37,7 @@ def account(
         ],
         "dropped": job.file.columns.identifier,
         "steps": [_step(said, step) for said, step in zip(job.file.mask, fitted, strict=True)],
+        "claims": standing_claims(fitted),
         "measures": [_measure(measure, results[measure.name]) for measure in job.measures],
         "policy": [{"rule": one.rule.text, "judged": one.judged, "held": one.held} for one in verdicts],
     }
@@ -62,6 +64,7 @@ def _step(said: Mapping[str, Any], step: Any) -> dict[str, Any]:
         "parameters": parameters,
         "statement": step.statement(),
         "weaknesses": step.weaknesses(),
+        "figures": step.figures.to_dict() if step.method.judged else None,
     }
 
 

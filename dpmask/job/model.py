@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
@@ -81,6 +81,7 @@ class Job(NamedTuple):
     text: JobText
     file: JobFile
     methods: tuple[Any, ...]
+    names: tuple[str, ...]  # of the methods, for the policy
     measures: tuple[Measure, ...]
     rules: tuple[Rule, ...]
 
@@ -110,18 +111,27 @@ def read_job(url: str) -> Job:
             text.error((), "give either key: env:NAME (a secret) or seed: NUMBER (for experiments), and not both.")
         )
     methods = tuple(_method(text, number, dict(step)) for number, step in enumerate(file.mask))
+    steps = tuple(_label(text, ("mask", n), step, step["method"]) for n, step in enumerate(file.mask))
     measures = tuple(_measure(text, number, dict(step), file.columns) for number, step in enumerate(file.measure))
     names = [measure.name for measure in measures]
     for number, name in enumerate(names):
         if name in names[:number]:
             raise JobError(text.error(("measure", number), f"'{name}' stands twice. Name this one with as: NAME."))
-    rules = tuple(_rule(text, number, rule, measures) for number, rule in enumerate(file.policy))
-    return Job(text, file, methods, measures, rules)
+    for number, name in enumerate(steps):
+        if name in names or ("as" in file.mask[number] and steps.count(name) > 1):
+            raise JobError(
+                text.error(("mask", number), f"'{name}' names something else, too. Choose another as: NAME.")
+            )
+    judged = {name: method.judged for name, method in zip(steps, methods, strict=True) if steps.count(name) == 1}
+    judged |= {measure.name: measure.judged for measure in measures}
+    rules = tuple(_rule(text, number, rule, judged) for number, rule in enumerate(file.policy))
+    return Job(text, file, methods, steps, measures, rules)
 
 
 def _method(text: JobText, number: int, step: dict[str, Any]) -> Any:
     path: KeyPath = ("mask", number)
     cls = _choice(text, path, step.pop("method", None), "method", METHODS, method_class)
+    step.pop("as", None)
     parameters = _validated(parameter_model(cls), step, text, path)
     try:
         return cls(**dict(parameters))
@@ -133,14 +143,21 @@ def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> 
     path: KeyPath = ("measure", number)
     name = step.pop("measure", None)
     function = _choice(text, path, name, "measure", MEASURES, measure_function)
-    label = step.pop("as", name)
+    label = _label(text, path, step, name)
+    step.pop("as", None)
     columns = step.get("columns")
     if isinstance(columns, list) and (not columns or len(set(map(str, columns))) < len(columns)):
         raise JobError(text.error((*path, "columns"), "must be a list of one or more different columns."))
-    if not isinstance(label, str):
-        raise JobError(text.error((*path, "as"), f"must be a name; got {label!r}."))
     declared = {key: getattr(roles, role) for key, role in from_roles(str(name)).items() if key not in step}
     return Measure(label, str(name), dict(_validated(parameter_model(function), declared | step, text, path)))
+
+
+def _label(text: JobText, path: KeyPath, step: Mapping[str, Any], name: Any) -> str:
+    """What results of a step are called."""
+    label = step.get("as", name)
+    if not isinstance(label, str):
+        raise JobError(text.error((*path, "as"), f"must be a name; got {label!r}."))
+    return label
 
 
 def _choice(text: JobText, path: KeyPath, name: Any, key: str, known: Any, find: Callable[[str], Any]) -> Any:
@@ -154,10 +171,10 @@ def _choice(text: JobText, path: KeyPath, name: Any, key: str, known: Any, find:
     return find(name)
 
 
-def _rule(text: JobText, number: int, line: str, measures: Sequence[Measure]) -> Rule:
+def _rule(text: JobText, number: int, line: str, judged: Mapping[str, Sequence[str]]) -> Rule:
     try:
         rule = parse_rule(line)
-        check_rule(rule, {measure.name: measure.judged for measure in measures})
+        check_rule(rule, judged)
     except JobError as error:
         raise JobError(text.error(("policy", number), str(error))) from None
     return rule
@@ -229,8 +246,7 @@ def json_schema() -> dict[str, Any]:
             option["title"] = name
             option["description"] = inspect.getdoc(target)
             option["properties"] = {choice: {"const": name}, **option.get("properties", {})}
-            if key == "measure":
-                option["properties"]["as"] = {"type": "string", "description": "another name for the result"}
+            option["properties"]["as"] = {"type": "string", "description": "another name for the result"}
             option["required"] = [choice, *option.get("required", [])]
             options.append(option)
         schema["properties"][key]["items"] = {"oneOf": options}

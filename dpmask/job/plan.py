@@ -22,6 +22,7 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
     passes = sum(method.passes for method in job.methods)
     measured = 2 * len(job.measures)
     work = (passes + measured + 1 + _WRITE_COST + 1) * seconds * lake.rows / lake.blocks[0].rows
+    masking = sum(method.work(lake.rows) for method in job.methods)
     masked = {column for method in job.methods for column in method.masks}
     return {
         "name": job.file.name,
@@ -38,7 +39,7 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
         "nulls": {name: lake.facts[name].nulls for name in prepared.columns if lake.facts[name].nulls != 0},
         "memory_per_thread_mb": round(_BLOCKS_IN_MEMORY * size / 1e6),
         "threads": threads(),
-        "seconds": round(work / min(threads(), len(lake.blocks)), 1),
+        "seconds": round(work / min(threads(), len(lake.blocks)) + masking / threads(), 1),
     }
 
 

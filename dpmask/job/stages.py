@@ -72,7 +72,8 @@ def run(under_way: Run) -> None:
         masked = staged_table(table, prepared.columns, folder)
         results = {m.name: measure_function(m.measure)(prepared.lake, masked, **m.parameters) for m in job.measures}
     with under_way.stage("decide"):
-        verdicts = [judge(rule, results[rule.measure]) for rule in job.rules]
+        judged = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
+        verdicts = [judge(rule, (judged | results)[rule.measure]) for rule in job.rules]
         told = account(prepared, fitted, results, verdicts)
         (own / "report.html").write(report_page(told).encode())
         under_way.outcome.update(

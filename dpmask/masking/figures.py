@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _ON_RECORD = 0.05
-"""A row nearer than this to a record, in standard deviations, as good as shows that record."""
+"""A row as good as shows a record that it is this much nearer to than records of its cell are to their rows (rms)."""
 _DOMINATED = 0.5
 _LARGEST_SHOWN = 20
 
@@ -77,7 +77,7 @@ def whole_figures(records: int, squares: Floats, rows: Floats, nearest: Floats, 
         rows.min(axis=0),
         rows.max(axis=0),
         len(rows),
-        int((nearest < _ON_RECORD).sum()),
+        int((nearest < _ON_RECORD * np.sqrt(squares.sum() / records)).sum()),
         float(nearest.min()),
         len(shares),
         int((shares > _DOMINATED).sum()),
@@ -115,7 +115,7 @@ class GroupFigures:
 
     @property
     def on_records(self) -> float:
-        """Share of released rows that lie on a record, nearer than 0.05 standard deviations."""
+        """Share of released rows that lie on a record: a twentieth of the way that records of their cell have moved."""
         return self.parts.on_records / self.parts.rows
 
     @property

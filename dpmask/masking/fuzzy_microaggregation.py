@@ -51,6 +51,8 @@ _CLUSTERS_IN_A_CELL = 100
 _LARGEST_CELL = 100_000
 _FEW_CLUSTERS = 500
 _PASSES = 1000
+_PASS_SECONDS, _OVERHEAD = 2e-8, 8
+"""What plans count for each record, cluster and column: some 40 passes, and each pass's own cost."""
 _SHIFT = 1e-6
 _DECREASE = 1e-4
 """Centres of a whole table are brought to rest; those of a cell until a pass gains less than this share."""
@@ -120,6 +122,13 @@ class FuzzyMicroaggregation:
     def masks(self) -> tuple[str, ...]:
         """The columns it masks."""
         return self.columns
+
+    def work(self, rows: int) -> float:
+        """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_microaggregation.py."""
+        per_cluster = Fraction(self.k) if self.k is not None else Fraction(rows, self.clusters or 1)
+        size = self.cell_size or self._default_cell_size(rows, int(rows // per_cluster), per_cluster)
+        clusters = max(1.0, min(rows, size) / float(per_cluster))
+        return sum(_PASS_SECONDS * rows * clusters * (_OVERHEAD + len(group)) for group in self.groups)
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table whose schema does not fit, before anything is read."""

@@ -39,6 +39,8 @@ _WHO = "Microaggregation"
 _CELL = 2000
 _GROUPS_IN_A_CELL = 100
 _LARGEST_CELL = 100_000
+_PAIR_SECONDS = 2e-9
+"""What plans count for each pair of records that meet, and column, divided by k."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +76,14 @@ class Microaggregation:
         """Every released row is shared by so many records."""
         return self.k
 
+    def work(self, rows: int) -> float:
+        """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_microaggregation.py."""
+        return sum(_PAIR_SECONDS * rows * min(rows, self._size) / self.k * len(group) for group in self.groups)
+
+    @property
+    def _size(self) -> int:
+        return self.cell_size or max(_CELL, min(_GROUPS_IN_A_CELL * self.k, _LARGEST_CELL), 2 * self.k)
+
     def check(self, table: tables.Table) -> None:
         """Refuse a table whose schema does not fit, before anything is read."""
         require_numeric(table.masked_schema, self.columns, _WHO)
@@ -89,11 +99,12 @@ class Microaggregation:
         own = secret.subkey(
             f"microaggregation {self!r} {told_apart(source, self.columns, seen.values, seen.low, seen.high)}"
         )
-        size = self.cell_size or max(_CELL, min(_GROUPS_IN_A_CELL * self.k, _LARGEST_CELL), 2 * self.k)
         parts = []
         for number, variables in enumerate(make_variables(source.masked_schema, seen, self.groups, (), _WHO)):
             method = MdavCells(variables, self.k)
-            parts.append(cell_part(source, variables, method, size, float(self.k), own.subkey(f"group {number}"), _WHO))
+            parts.append(
+                cell_part(source, variables, method, self._size, float(self.k), own.subkey(f"group {number}"), _WHO)
+            )
         fitted = FittedMicroaggregation(self, own, tuple(parts))
         for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)

@@ -43,6 +43,7 @@ class NoiseAddition:
     scale: float
 
     passes: ClassVar[int] = 1
+    judged: ClassVar[tuple[str, ...]] = ()
 
     @property
     def masks(self) -> tuple[str, ...]:
@@ -52,6 +53,10 @@ class NoiseAddition:
     def __post_init__(self) -> None:
         require_columns(self, "columns")
         require_number(self, "scale", above=0)
+
+    def work(self, rows: int) -> float:
+        """CPU seconds beyond reading the table: none to speak of."""
+        return 0.0
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table whose schema or footers do not fit, before anything is read."""
@@ -130,6 +135,10 @@ class FittedNoise:
     def masked_schema(self, schema: Any) -> Any:
         """Noise changes no type."""
         return schema
+
+    def claims(self) -> list[dict[str, Any]]:
+        """Noise promises nothing that could be counted."""
+        return []
 
     def statement(self) -> str:
         """What a reader of the release may know."""

@@ -52,9 +52,10 @@ def parse_rule(text: str) -> Rule:
 
 
 def check_rule(rule: Rule, measures: Mapping[str, Sequence[str]]) -> None:
-    """Refuse a rule about a measure or a field that the job does not measure."""
-    if rule.measure not in measures:
-        known = nearest(rule.measure, measures) or "The job measures nothing."
+    """Refuse a rule about a measure, a method or a field that the job does not have."""
+    judged = {name: fields for name, fields in measures.items() if fields}
+    if rule.measure not in judged:
+        known = nearest(rule.measure, judged) or "The job measures nothing."
         raise JobError(f"'{rule.text}' speaks of '{rule.measure}', which the job does not measure. {known}")
     if rule.field not in measures[rule.measure]:
         raise JobError(

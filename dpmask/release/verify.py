@@ -12,8 +12,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from dpmask.engine.passes import Block, Span, map_blocks
 from dpmask.errors import InputError, VerificationError
 from dpmask.lake.footers import MANIFEST
+from dpmask.lake.source import read_lake
 from dpmask.lake.storage import Place
 from dpmask.lake.write import bare_schema, decode
+from dpmask.release.claims import broken_claims
 from dpmask.release.manifest import check_own_signature, check_signature, identity_of, parse
 
 _SHOWN = 10
@@ -49,6 +51,10 @@ def verify(release: str, signer: Ed25519PublicKey | None = None) -> Verified:
         wrong[MANIFEST] = "claims another number of rows than its files have"
     elif identity_of(manifest["run"], [file["sha256"] for file in manifest["files"]]) != manifest["release"]:
         wrong[MANIFEST] = "claims to be another release than its files make"
+    claims = manifest.get("claims", [])
+    if claims and not wrong:
+        broken = broken_claims(read_lake(release), claims)
+        wrong.update({MANIFEST: "; ".join(broken)} if broken else {})
     if wrong:
         raise VerificationError(_told(release, wrong))
     return Verified(
