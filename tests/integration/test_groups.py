@@ -109,10 +109,14 @@ def test_the_worst_quasi_identifier_is_judged(frame, masked):
     assert both.parts == each[0].parts | each[1].parts
 
 
+@pytest.fixture(scope="module")
+def alone(frame, masked):
+    return dpmask.risk.groups(frame, masked, quasi=QUASI[0], sensitive=SENSITIVE)
+
+
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_groups_do_not_depend_on_partitions(frame, masked, partitions, client, monkeypatch):
-    alone = dpmask.risk.groups(frame, masked, quasi=QUASI[0], sensitive=SENSITIVE)
-    monkeypatch.setattr(measure, "_SHARD_ROWS", 700)
+def test_groups_do_not_depend_on_partitions(frame, masked, alone, partitions, client, monkeypatch):
+    monkeypatch.setattr(measure, "_SHARD_ROWS", 1500)
     found = dpmask.risk.groups(
         in_parts(frame, partitions), in_parts(masked, partitions), quasi=QUASI[0], sensitive=SENSITIVE
     )
@@ -121,8 +125,7 @@ def test_groups_do_not_depend_on_partitions(frame, masked, partitions, client, m
     assert (found.smallest, found.uniques, found.below) == (alone.smallest, alone.uniques, alone.below)
 
 
-def test_shards_that_do_not_fit_in_memory_find_the_same(frame, masked, monkeypatch):
-    alone = dpmask.risk.groups(frame, masked, quasi=QUASI[0], sensitive=SENSITIVE)
+def test_shards_that_do_not_fit_in_memory_find_the_same(frame, masked, alone, monkeypatch):
     monkeypatch.setattr(measure, "_SHARD_ROWS", 300)
     monkeypatch.setattr(exchange, "fits_in_memory", lambda size: False)
     found = dpmask.risk.groups(frame, masked, quasi=QUASI[0], sensitive=SENSITIVE)

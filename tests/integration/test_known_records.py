@@ -72,15 +72,28 @@ def test_maps_by_hand():
     )  # rows times matrix: the inverse turn, transposed
 
 
+ATTACK = {"columns": COLUMNS, "known": 15, "intruders": 3}
+GUESS = {"columns": COLUMNS[:2], "target": "sick", "sample": 50}
+
+
+def both_measures(frame, masked):
+    return dpmask.risk.known_records(frame, masked, **ATTACK), dpmask.risk.attribute_inference(frame, masked, **GUESS)
+
+
+@pytest.fixture(scope="module")
+def shifted(frame):
+    return frame.assign(**(frame[COLUMNS] * 1.01 + 0.3))
+
+
+@pytest.fixture(scope="module")
+def alone(frame, shifted):
+    return both_measures(frame, shifted)
+
+
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_they_do_not_depend_on_partitions(frame, partitions, client):
-    masked = frame.assign(**(frame[COLUMNS] * 1.01 + 0.3))
-    attack = {"columns": COLUMNS, "known": 15, "intruders": 3}
-    guess = {"columns": COLUMNS[:2], "target": "sick", "sample": 50}
-    alone = dpmask.risk.known_records(frame, masked, **attack), dpmask.risk.attribute_inference(frame, masked, **guess)
-    both = [in_parts(one, partitions) for one in (frame, masked)]
-    parts = dpmask.risk.known_records(*both, **attack), dpmask.risk.attribute_inference(*both, **guess)
-    for one, other in zip(alone, parts, strict=True):
+def test_they_do_not_depend_on_partitions(frame, shifted, alone, partitions, client):
+    found = both_measures(in_parts(frame, partitions), in_parts(shifted, partitions))
+    for one, other in zip(alone, found, strict=True):
         assert other.parts == pytest.approx(dict(one.parts), rel=1e-9, abs=1e-12)
         assert other.attacked == one.attacked
 
@@ -185,15 +198,9 @@ def test_bad_arguments_of_attribute_inference(frame, changes, error, text):
         dpmask.risk.attribute_inference(given, given, **({"columns": ["a"], "target": "sick"} | changes))
 
 
-def test_persons_are_chosen_by_what_they_are(frame):
+def test_persons_are_chosen_by_what_they_are(frame, shifted, alone):
     """Not by where they lie: another order of the records finds the same."""
-    masked = frame.assign(**(frame[COLUMNS] * 1.01 + 0.3))
-    for measure, target in (
-        (dpmask.risk.known_records, {}),
-        (dpmask.risk.attribute_inference, {"target": "sick", "sample": 50}),
-    ):
-        one = measure(frame, masked, columns=COLUMNS, **target)
-        other = measure(frame.sample(frac=1, random_state=1), masked, columns=COLUMNS, **target)
+    for one, other in zip(alone, both_measures(frame.sample(frac=1, random_state=1), shifted), strict=True):
         assert other.parts == pytest.approx(dict(one.parts), rel=1e-9, abs=1e-12)
 
 
