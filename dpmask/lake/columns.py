@@ -125,10 +125,12 @@ def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:
 
 
 def bits(rows: Rows, column: str) -> NDArray[np.uint64]:
-    """What tells one column's values apart, as bits. Integers keep all their digits."""
+    """What tells one column's values apart, as bits. Integers keep all their digits; a missing one counts as -2^63."""
     array = _whole_array(rows.column(column))
-    if pa.types.is_integer(array.type) and not array.null_count:
+    if pa.types.is_integer(array.type):
         whole = pc.cast(array, pa.int64(), safe=False)
+        if whole.null_count:
+            whole = pc.fill_null(whole, pa.scalar(np.iinfo(np.int64).min))
         return np.frombuffer(whole.buffers()[1], np.uint64, len(whole), 8 * whole.offset)
     return bits_of(floats(rows, column))
 

@@ -13,6 +13,8 @@ from dpmask.engine.draws import (
     record_uniforms,
     record_words,
     shuffled,
+    uniforms_at,
+    words_at,
 )
 from dpmask.errors import JobError
 
@@ -43,6 +45,19 @@ def test_a_draw_depends_on_its_position_alone(first, count):
 def test_positions_beyond_32_bits():
     far = 2**40 + 1
     assert np.array_equal(record_words(KEY, far, 3)[1:], record_words(KEY, far + 1, 2))
+
+
+@pytest.mark.parametrize("first", [0, 1, 2**31 - 3, 2**32 - 3, 2**40 + 1, 2**62])
+def test_draws_at_any_positions_are_the_records_own(first):
+    order = np.random.default_rng(0).permutation(1001)
+    positions = first + np.concatenate([order, order[:7]])
+    np.testing.assert_array_equal(words_at(KEY, positions), record_words(KEY, first, 1001)[positions - first])
+    np.testing.assert_array_equal(uniforms_at(KEY, positions), record_uniforms(KEY, first, 1001)[positions - first])
+
+
+def test_draws_at_no_or_one_position():
+    assert len(words_at(KEY, np.empty(0, np.int64))) == len(uniforms_at(KEY, np.empty(0, np.int64))) == 0
+    assert uniforms_at(KEY, np.array([5])).tolist() == record_uniforms(KEY, 5, 1).tolist()
 
 
 def test_uniforms_and_normals_have_their_distributions():
