@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpmask.kernels.fuzzy_shares import CRISP, ENTROPY, FUZZY, FUZZY_1_5, FUZZY_2, Model, find_shares, finish
 from dpmask.kernels.fuzzy_tiles import ROWS, add_to_sums, load, new_tile
 from dpmask.kernels.fuzzy_tolerance import ROUNDS, new_movement, settle
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, plain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -103,7 +103,7 @@ def center_sums(
     weighted = np.zeros(padded.shape)
     weight = np.zeros((starts, padded.shape[1], columns if partial else 1))
     objective = np.zeros(starts)
-    block = _plain(block)
+    block = plain(block)
     rows, total = _sum_block(block, padded, clusters, counts, kappas, partial, model, weighted, weight, objective)
     weight = weight[:, :clusters] if partial else weight[:, :clusters, 0]
     return CenterSums(weighted[:, :clusters], weight, objective, rows, total)
@@ -122,7 +122,7 @@ def memberships(
     model = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
     result = np.empty((len(centers), block.shape[1]))
     kappas = _for_each("tolerance", tolerance, block)
-    _find_memberships(_plain(block), _even(block, centers[None])[0], len(centers), kappas, partial, model, result)
+    _find_memberships(plain(block), _even(block, centers[None])[0], len(centers), kappas, partial, model, result)
     return result
 
 
@@ -130,17 +130,8 @@ def labels(block: Floats, centers: Floats, *, partial: bool = False) -> Integers
     """The nearest centre of each record, the first of several. Without tolerance it has the largest membership, too."""
     crisp = Model(CRISP, 1.0)
     result = np.empty(block.shape[1], np.int64)
-    _find_labels(_plain(block), _even(block, centers[None])[0], len(centers), partial, crisp, result)
+    _find_labels(plain(block), _even(block, centers[None])[0], len(centers), partial, crisp, result)
     return result
-
-
-def _plain(values: Floats) -> Floats:
-    """The array in the form the kernels are compiled for.
-
-    Another form, such as the read-only one in which a block comes from another worker, would be compiled anew, and its
-    sums might be taken in another order: the same bits need the same code.
-    """
-    return np.require(values, np.float64, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
 
 
 def _even(block: Floats, centers: Floats) -> Floats:
@@ -155,7 +146,7 @@ def _for_each(name: str, values: float | Floats | None, block: Floats) -> Floats
     """One number for each record, one for all, or none: kernels do not check lengths."""
     if values is None:
         return np.empty(0)
-    numbers = _plain(np.ravel(values))
+    numbers = plain(np.ravel(values))
     if np.ndim(values) > 0 and len(numbers) != block.shape[1]:
         raise ValueError(f"{name}: {len(numbers)} numbers for {block.shape[1]} records")
     return numbers
