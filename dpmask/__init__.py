@@ -13,9 +13,9 @@ _PUBLIC = {
     "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
     "NoiseAddition": "dpmask.masking.noise",
 }
-_MODULES = ("utility",)
+_MODULES = ("risk", "utility")
 
-__all__ = ["FuzzyCMeans", "Lake", "NoiseAddition", "__version__", "read_lake", "utility"]
+__all__ = ["FuzzyCMeans", "Lake", "NoiseAddition", "__version__", "read_lake", "risk", "utility"]
 
 
 def __dir__() -> list[str]:
