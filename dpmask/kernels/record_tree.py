@@ -23,7 +23,7 @@ DEPTH = 64  # more than any tree has levels
 _LOOK = 128  # rows that tell which column spreads most
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
+_SHIFT = np.uint64(32)
 
 
 class RecordTree(NamedTuple):
@@ -79,16 +79,17 @@ def _distinct(low: Floats, high: Floats) -> tuple[Integers, Integers]:
     hashes = np.zeros(rows, np.uint64)
     _mix(hashes, low)
     _mix(hashes, high)
-    size = 16
-    while size < 2 * rows:
-        size *= 2
-    mask = np.uint64(size - 1)
+    bits = 4
+    while 1 << bits < 2 * rows:
+        bits += 1
+    size = 1 << bits
+    mask, above = np.uint64(size - 1), np.uint64(64 - bits)
     table = np.full(size, -1, np.int64)
     firsts = np.empty(rows, np.int64)
     counts = np.zeros(rows, np.int64)
     found = 0
     for row in range(rows):
-        slot = hashes[row] & mask
+        slot = (hashes[row] * _MIX) >> above  # the upper bits: a round number has no lower ones
         while True:
             other = table[slot]
             if other < 0:

@@ -1,5 +1,7 @@
 """Linkage of one block against all distances, written out."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -152,6 +154,15 @@ def test_a_tree_has_every_record_once_and_inside_its_boxes(rows):
             real = tree.counts[leaf] > 0
             assert (tree.box_low[node] == tree.low[leaf][:, real].min(axis=1)).all()
             assert tree.box_high[node, 2] == tree.high[leaf][0, real].max()
+
+
+def test_round_numbers_are_told_apart_at_once():
+    """A hash that looks at the last bits of a double sees nothing of a whole number: this would take minutes."""
+    values = np.arange(200_000.0) * 1024
+    begun = time.perf_counter()
+    tree = build_tree(values[None], np.empty((0, len(values))), NONE, NONE)
+    assert (tree.counts == 1).sum() == len(values)
+    assert time.perf_counter() - begun < 20
 
 
 def test_leaves_are_halves_of_halves():
