@@ -15,7 +15,7 @@ _PUBLIC = {
     "Microaggregation": "dpmask.masking.microaggregation",
     "NoiseAddition": "dpmask.masking.noise",
 }
-_MODULES = ("utility",)
+_MODULES = ("risk", "utility")
 
 __all__ = [
     "FuzzyCMeans",
@@ -25,6 +25,7 @@ __all__ = [
     "NoiseAddition",
     "__version__",
     "read_lake",
+    "risk",
     "utility",
 ]
 

@@ -271,6 +271,89 @@ def verify(release: str, scheduler: str | None, cluster: str | None, signer: str
 
 
 @cli.command()
+@click.argument("original")
+@click.argument("masked")
+@click.option(
+    "--paired-by",
+    default="position",
+    show_default=True,
+    metavar="COLUMN | position | FOLDER",
+    help="A column that is unique in both, the position, or the private folder of the run that made the release.",
+)
+@click.option("--columns", metavar="A,B,...", help="Numeric columns to compare; all that both have, unless said.")
+@click.option("--quasi", metavar="A,B,...", help="Quasi-identifiers, taken jointly, to measure groups by.")
+@click.option("--sensitive", metavar="A,B,...", help="What an intruder wants to learn of a group.")
+@click.option("--json", "json_file", metavar="FILE", help="Write all numbers to this file; - prints them.")
+@_on_cluster
+@_told
+def evaluate(
+    original: str,
+    masked: str,
+    paired_by: str,
+    columns: str | None,
+    quasi: str | None,
+    sensitive: str | None,
+    json_file: str | None,
+    scheduler: str | None,
+    cluster: str | None,
+) -> None:
+    """Measure risk and information loss of any two lakes, whoever did the masking. Publishes nothing."""
+    from dpmask.engine.cluster import connected
+    from dpmask.engine.progress import listening
+    from dpmask.job.evaluate import evaluate as measure
+
+    progress = _Progress()
+    with connected(scheduler, cluster), listening(progress.passes):
+        found = measure(
+            original,
+            masked,
+            paired_by=paired_by,
+            columns=_names(columns),
+            quasi=_names(quasi),
+            sensitive=_names(sensitive),
+        )
+    progress.close()
+    if json_file is not None:
+        _write_json(found, json_file)
+    if json_file != "-":
+        _say_evaluated(found)
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()] if text else []
+
+
+def _write_json(found: dict[str, Any], path: str) -> None:
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    if path == "-":
+        _say(text)
+        return
+    from dpmask.lake.storage import Place
+
+    Place(path).write(text.encode() + b"\n")
+
+
+def _say_evaluated(found: dict[str, Any]) -> None:
+    by = found["pairing"]["by"]
+    _say(f"{found['original']['rows']:,} original and {found['masked']['rows']:,} masked records, paired by {by}")
+    for key in ("originals_without_masked", "masked_without_original"):
+        if found["pairing"].get(key):
+            _say(f"  {key.replace('_', ' ')}: {found['pairing'][key]:,}")
+    lines = [
+        (one["measure"], field, "none" if value is None else f"{value:.6g}")
+        for one in found["measures"]
+        for field, value in one["judged"].items()
+    ]
+    widths = [max(len(line[place]) for line in lines) for place in range(3)]
+    for measure, field, value in lines:
+        _say(f"  {measure:<{widths[0]}}  {field:<{widths[1]}}  {value:>{widths[2]}}")
+    for one in found["measures"]:
+        _say(f"{one['measure']}: {one['explanation']}")
+    for one in found["not_measured"]:
+        _say(f"not measured: {one['reason']}")
+
+
+@cli.command()
 @click.argument("lake")
 @click.option("--rows", default="1e5", metavar="NUMBER", show_default=True, help="How many people.")
 @click.option("--files", default=4, show_default=True, type=click.IntRange(min=1), help="How many files.")

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from dpmask.errors import JobError, nearest
+from dpmask.job.measures import MEASURES, from_roles, measure_function
 from dpmask.job.reading import JobText, KeyPath
 from dpmask.masking import METHODS, method_class
 from dpmask.release.policy import Rule, check_rule, parse_rule
-from dpmask.utility import MEASURES, measure_function
 
 
 def _whole(value: object) -> object:
@@ -116,7 +116,7 @@ def understood(text: JobText) -> Job:
         )
     methods = tuple(_method(text, number, dict(step)) for number, step in enumerate(file.mask))
     steps = tuple(_label(text, ("mask", n), step, step["method"]) for n, step in enumerate(file.mask))
-    measures = tuple(_measure(text, number, dict(step)) for number, step in enumerate(file.measure))
+    measures = tuple(_measure(text, number, dict(step), file.columns) for number, step in enumerate(file.measure))
     names = [measure.name for measure in measures]
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -143,7 +143,7 @@ def _method(text: JobText, number: int, step: dict[str, Any]) -> Any:
         raise JobError(text.error(path, str(error))) from None
 
 
-def _measure(text: JobText, number: int, step: dict[str, Any]) -> Measure:
+def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> Measure:
     path: KeyPath = ("measure", number)
     name = step.pop("measure", None)
     function = _choice(text, path, name, "measure", MEASURES, measure_function)
@@ -152,7 +152,8 @@ def _measure(text: JobText, number: int, step: dict[str, Any]) -> Measure:
     columns = step.get("columns")
     if isinstance(columns, list) and (not columns or len(set(map(str, columns))) < len(columns)):
         raise JobError(text.error((*path, "columns"), "must be a list of one or more different columns."))
-    return Measure(label, str(name), dict(_validated(parameter_model(function), step, text, path)))
+    declared = {key: getattr(roles, role) for key, role in from_roles(str(name)).items() if key not in step}
+    return Measure(label, str(name), dict(_validated(parameter_model(function), declared | step, text, path)))
 
 
 def _label(text: JobText, path: KeyPath, step: Mapping[str, Any], name: Any) -> str:

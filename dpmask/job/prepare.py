@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from dpmask.engine.draws import Key, Subkey, make_key
 from dpmask.errors import AccessError, InputError, JobError, TargetError, nearest
+from dpmask.job.measures import check_columns, named_columns
 from dpmask.job.model import Job
-from dpmask.lake.columns import require_numeric
 from dpmask.lake.footers import glob_root
 from dpmask.lake.source import Lake, read_lake
 from dpmask.lake.storage import Place
@@ -146,9 +146,9 @@ def _check_steps(job: Job, lake: Lake) -> None:
         _under(job, ("mask", number), lambda method=method: method.check(lake))
         _refuse_identifiers(job, ("mask", number), method.masks)
     for number, measure in enumerate(job.measures):
-        columns = measure.parameters.get("columns", ())
-        _under(job, ("measure", number), lambda m=measure, c=columns: require_numeric(lake.schema, c, m.name))
-        _refuse_identifiers(job, ("measure", number), columns)
+        path = ("measure", number)
+        _under(job, path, lambda m=measure: check_columns(m.measure, lake.schema, m.parameters, m.name))
+        _refuse_identifiers(job, path, list(named_columns(list(measure.parameters.values()))))
 
 
 def _refuse_identifiers(job: Job, path: tuple[str | int, ...], columns: Sequence[str]) -> None:

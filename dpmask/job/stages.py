@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from dpmask.engine.draws import Subkey
 from dpmask.errors import DpmaskError, InputError, PolicyRefusal, StorageError, TargetError, VerificationError
 from dpmask.job.account import account, public_part
+from dpmask.job.measures import measure_function
 from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, in_the_way, open_lake, prepare
 from dpmask.lake.storage import Place
@@ -26,7 +27,6 @@ from dpmask.release.staging import Folder, StagedFile, stage, staged_table
 from dpmask.release.verify import verify
 from dpmask.report.page import report_page
 from dpmask.report.statement import statement
-from dpmask.utility import measure_function
 
 Tell = Callable[[str], None]
 _SOURCE = "source.json"

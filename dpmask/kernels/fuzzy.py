@@ -27,7 +27,7 @@ from dpmask.kernels.fuzzy_shares import (
 )
 from dpmask.kernels.fuzzy_tiles import ROWS, add_to_sums, load, new_tile
 from dpmask.kernels.fuzzy_tolerance import ROUNDS, new_movement, settle
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, plain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -149,15 +149,6 @@ def labels(block: Floats, centers: Floats, *, partial: bool = False) -> Integers
     result = np.empty(block.shape[1], np.int64)
     _find_labels(plain(block), even(block, centers[None])[0], len(centers), partial, crisp, result)
     return result
-
-
-def plain(values: Floats) -> Floats:
-    """The array in the form the kernels are compiled for.
-
-    Another form, such as the read-only one in which a block comes from another worker, would be compiled anew, and its
-    sums might be taken in another order: the same bits need the same code.
-    """
-    return np.require(values, np.float64, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
 
 
 def even(block: Floats, centers: Floats) -> Floats:

@@ -34,6 +34,10 @@ class Moments(NamedTuple):
         sd: Floats = np.sqrt(self.squares / np.maximum(self.values, 1))
         return sd
 
+    def of(self, columns: slice) -> Moments:
+        """The moments of some of the columns."""
+        return Moments._make(part[columns] for part in self)
+
 
 def column_moments(columns: Sequence[Floats]) -> Moments:
     """The moments of one block, given as its columns; NaN is a missing value."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -64,6 +64,27 @@ def require_numeric(schema: Any, columns: Iterable[str], who: str) -> None:
         kind = schema.field(column).type
         if not is_numeric(kind):
             raise JobError(f"{who}: column '{column}' must be numeric; it is {kind}. Take it out of columns.")
+
+
+def is_category(kind: Any) -> bool:
+    """Whether values of this type are only the same or not: text, true or false, stored categories, or all missing."""
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(text or pa.types.is_boolean(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind))
+
+
+def numbers_of_texts(rows: Rows, column: str, number: Callable[[str], float]) -> Floats:
+    """A number for each value of a category column, made from its text once a block; NaN where it is missing."""
+    array = _whole_array(rows.column(column))
+    if pa.types.is_null(array.type):
+        return np.full(len(array), np.nan)
+    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    size = len(coded.dictionary)
+    places = pc.fill_null(pc.cast(coded.indices, pa.int64()), size).to_numpy(zero_copy_only=False)
+    used = np.flatnonzero(np.bincount(places, minlength=size + 1)[:size])
+    texts = pc.cast(coded.dictionary.take(pa.array(used)), pa.string()).to_pylist()
+    table = np.full(size + 1, np.nan)
+    table[used] = [np.nan if text is None else number(text) for text in texts]
+    return table[places]
 
 
 def floats(rows: Rows, column: str) -> Floats:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import dask.dataframe as dd
@@ -13,12 +14,13 @@ import pyarrow as pa
 from dask.delayed import Delayed, delayed
 
 from dpmask.engine.guard import raising_safely
-from dpmask.engine.passes import Block, Span, map_blocks
+from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.lake.columns import Floats, Rows, floats, require_known, require_numeric
 from dpmask.lake.table import Meeting, Step, Table
 
 _FRAME_ROWS = 1_000_000
+_CELL_BYTES = 16
 _NULLABLE = {
     pa.int8(): pd.Int8Dtype(),
     pa.int16(): pd.Int16Dtype(),
@@ -63,14 +65,22 @@ def _slices(frame: pd.DataFrame) -> list[Block]:
 
 def _partitions(frame: Any) -> list[Block]:
     blocks, first = [], 0
-    indexes = [Block(0, 0, part) for part in frame.index.to_delayed()]
+    indexes = [Block(0, 0, part) for part in _counted(frame)]
     for part, rows in zip(frame.to_delayed(), map_blocks(_count, indexes, "count"), strict=True):
         blocks.append(Block(first, rows, delayed(_Frame)(part)))
         first += rows
     return blocks
 
 
-def _count(index: pd.Index, span: Span) -> int:
+def _counted(frame: Any) -> Any:
+    """What is counted in place of the partitions: their indexes, where Dask can make these alone."""
+    try:
+        return frame.index.to_delayed()
+    except IndexError:  # Dask's optimiser fails at the bare index of a join with concatenated frames
+        return frame.to_delayed()
+
+
+def _count(index: pd.Index | pd.DataFrame, span: Span) -> int:
     return len(index)
 
 
@@ -186,24 +196,62 @@ def _derive_part(frame: pd.DataFrame, columns: Sequence[str], function: Callable
     return pd.DataFrame(function([floats(rows, column) for column in columns]), index=frame.index)
 
 
-def join(original: Any, masked: Any, columns: Sequence[str], rename: Callable[[str], str], who: str) -> Table:
-    """The columns of two frames side by side, the second one's renamed, paired by a unique index."""
-    frames = [to_dask(frame) if isinstance(frame, Table) else frame for frame in (original, masked)]
-    rows = []
-    for frame in frames:
+def join(
+    original: Any, masked: Any, columns: Sequence[str], rename: Callable[[str], str], who: str, marks: Sequence[str]
+) -> Table:
+    """The columns of two frames side by side, the second one's renamed, paired by a unique index.
+
+    ``marks``, if any, names two columns to add: each record's position in its own frame, the first's and the second's.
+    """
+    names = list(columns)
+    frames, rows = [], []
+    for number, given in enumerate((original, masked)):
+        frame = to_dask(given) if isinstance(given, Table) else given
         table = table_of(frame, who)
-        require_known(table.schema, columns, who)
+        require_known(table.schema, names, who)
         rows.append(table.rows)
         if isinstance(frame, pd.DataFrame) and not frame.index.is_unique:
             raise _ambiguous(who)
+        frames.append(_with_positions(frame[names], marks[number], table) if marks else frame[names])
     if any(isinstance(frame, dd.DataFrame) for frame in frames):
         frames = [dd.from_pandas(f, npartitions=1) if isinstance(f, pd.DataFrame) else f for f in frames]
-    names = list(columns)
-    renamed = frames[1][names].rename(columns={name: rename(name) for name in names})
-    pairs = table_of(frames[0][names].join(renamed, how="left"), who)
+    renamed = frames[1].rename(columns={name: rename(name) for name in names})
+    pairs = table_of(frames[0].join(renamed, how="left"), who)
     if pairs.rows != rows[0]:
         raise _ambiguous(who)
-    return pairs
+    return _held(pairs)
+
+
+def _held(pairs: Table) -> Table:
+    """The pairs kept in memory where they fit, as a join costs more than most passes over it."""
+    lazy = all(isinstance(block.content, Delayed) for block in pairs.blocks)
+    if not lazy or not fits_in_memory(_CELL_BYTES * pairs.rows * len(pairs.schema.names)):
+        return pairs
+    blocks = []
+    for block, run in zip(pairs.blocks, hold_blocks(_itself, pairs.blocks, "pair"), strict=True):
+        alone = isinstance(run.contents, Delayed)
+        blocks.append(block._replace(content=delayed(itemgetter(0))(run.contents) if alone else run.contents[0]))
+    return replace(pairs, blocks=tuple(blocks))
+
+
+def _itself(content: _Frame, span: Span) -> _Frame:
+    return content
+
+
+def _with_positions(frame: Any, name: str, table: Table) -> Any:
+    """The frame with a column more: each record's position in it."""
+    firsts = [block.first for block in table.blocks]
+    if isinstance(frame, pd.DataFrame):
+        return _positioned(frame, name, firsts)
+    meta = frame._meta.assign(**{name: pd.Series(dtype="int64")})
+    return frame.map_partitions(_positioned, name, firsts, meta=meta)
+
+
+def _positioned(
+    frame: pd.DataFrame, name: str, firsts: list[int], partition_info: dict[str, Any] | None = None
+) -> pd.DataFrame:
+    first = firsts[partition_info["number"] if partition_info else 0]
+    return frame.assign(**{name: range(first, first + len(frame))})
 
 
 def _ambiguous(who: str) -> JobError:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from dask.delayed import Delayed, delayed
 
+from dpmask.engine.guard import Failure
 from dpmask.engine.passes import Block, Span
 from dpmask.errors import JobError
 from dpmask.lake.columns import Rows, require_known
 from dpmask.lake.table import Table
 
 _MASKED = " (masked)"
+POSITION = " (position)"
+PRESENT = " (present)"
 
 
 def masked_name(column: str) -> str:
@@ -21,28 +27,59 @@ def masked_name(column: str) -> str:
     return column + _MASKED
 
 
-def pair(original: Any, masked: Any, columns: Sequence[str], who: str) -> Table:
-    """One table with each column twice, as it was and masked. Frames pair by index, lakes by position."""
+def pair(original: Any, masked: Any, columns: Sequence[str], who: str, *, marks: bool = False) -> Table:
+    """One table with each column twice, as it was and masked. Frames pair by index, lakes by position.
+
+    With ``marks`` there are two columns more: the record's POSITION in the original, whatever order a join left, and
+    PRESENT, which is null where the masked table has no such record.
+    """
     if isinstance(original, Table) and isinstance(masked, Table):
-        return _by_position(original, masked, columns, who)
+        return _by_position(original, masked, columns, who, marks)
     from dpmask.lake.frames import join
 
-    return join(original, masked, columns, masked_name, who)
+    return join(original, masked, columns, masked_name, who, (POSITION, PRESENT) if marks else ())
 
 
-def _by_position(original: Table, masked: Table, columns: Sequence[str], who: str) -> Table:
+def _by_position(original: Table, masked: Table, columns: Sequence[str], who: str, marks: bool) -> Table:
     for table in (original, masked):
         require_known(table.masked_schema, columns, who)
+    if original.rows != masked.rows:
+        raise JobError(
+            f"{who}: records pair by position, so both tables must have as many; got {original.rows:,} and "
+            f"{masked.rows:,}. Pair them by a column: dpmask evaluate --paired-by COLUMN, or frames with an index."
+        )
     if [block[:2] for block in original.blocks] != [block[:2] for block in masked.blocks]:
-        raise JobError(f"{who}: the two tables must be cut into the same blocks to be paired by position.")
+        masked = _recut(masked, original, who)
     left, right = original.reader(columns), masked.reader(columns)
     blocks = tuple(
-        Block(one.first, one.rows, _Pair(left, right, one.content, two.content, Span(number, one.first)))
+        Block(one.first, one.rows, _content(partial(_Pair, left, right, Span(number, one.first)), one, two))
         for number, (one, two) in enumerate(zip(original.blocks, masked.blocks, strict=True))
     )
     fields = [original.masked_schema.field(name) for name in columns]
     fields += [pa.field(masked_name(name), masked.masked_schema.field(name).type) for name in columns]
+    if marks:
+        fields += [pa.field(POSITION, pa.int64()), pa.field(PRESENT, pa.int64())]
     return Table(pa.schema(fields), blocks, original.nullable)
+
+
+def _content(make: Callable[[Any, Any], _Pair], one: Block, two: Block) -> Any:
+    """The content of a block of pairs; lazy where one of the two is."""
+    if isinstance(one.content, Delayed) or isinstance(two.content, Delayed):
+        return delayed(partial(_unless_failed, make), pure=False)(one.content, two.content)
+    return make(one.content, two.content)
+
+
+def _unless_failed(make: Callable[[Any, Any], _Pair], *contents: Any) -> Any:
+    failed = [content for content in contents if isinstance(content, Failure)]
+    return failed[0] if failed else make(*contents)
+
+
+def _recut(masked: Table, original: Table, who: str) -> Table:
+    from dpmask.lake.pairing import recut
+
+    if any(isinstance(block.content, Delayed) for block in masked.blocks):
+        raise JobError(f"{who}: a table that is held in memory must be cut into the same blocks to be paired.")
+    return recut(masked, original.blocks)
 
 
 @dataclass(frozen=True)
@@ -51,12 +88,15 @@ class _Pair:
 
     left: Callable[[Any, Span], Rows]
     right: Callable[[Any, Span], Rows]
+    span: Span
     original: Any
     masked: Any
-    span: Span
 
     def read(self, columns: Sequence[str]) -> Rows:
         rows, others = self.left(self.original, self.span), self.right(self.masked, self.span)
         for field in others.schema:
             rows = rows.append_column(pa.field(masked_name(field.name), field.type), others.column(field.name))
+        if POSITION in columns:
+            positions = np.arange(self.span.first, self.span.first + rows.num_rows)
+            rows = rows.append_column(POSITION, pa.array(positions)).append_column(PRESENT, pa.array(positions))
         return rows.select(list(columns))

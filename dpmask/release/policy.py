@@ -64,9 +64,15 @@ def check_rule(rule: Rule, measures: Mapping[str, Sequence[str]]) -> None:
 
 
 def judge(rule: Rule, result: Any) -> Verdict:
-    """Hold a measured result against a rule. A sampled value is judged by its 95 % limit, never by its point."""
-    value = float(getattr(result, rule.field))
-    interval = getattr(result, "interval", None)
-    if interval is not None and rule.field == "rate":
+    """Hold a measured result against a rule. A sampled value is judged by its 95 % limit, never by its point.
+
+    A result's ``interval`` belongs to its rate; ``intervals`` has those of other fields.
+    """
+    value = getattr(result, rule.field)
+    if value is None:
+        raise JobError(f"'{rule.text}' cannot be judged: {rule.measure} found no {rule.field} in this job's columns.")
+    intervals = {"rate": getattr(result, "interval", None), **(getattr(result, "intervals", None) or {})}
+    interval = intervals.get(rule.field)
+    if interval is not None:
         value = interval[1] if rule.relation in {"<", "<="} else interval[0]
-    return Verdict(rule, value, _HOLDS[rule.relation](value, rule.limit))
+    return Verdict(rule, float(value), _HOLDS[rule.relation](float(value), rule.limit))

@@ -230,7 +230,7 @@ WRONG_KEYS = {
     "no method": ({"mask": [{"scale": 1}]}, "mask[0]: says no method:"),
     "unknown measure": (
         {"measure": [{"measure": "luck"}]},
-        "measure[0].measure: there is no measure 'luck'. Measures built: cluster_distance, il1s.",
+        "measure[0].measure: there is no measure 'luck'. Measures built: attribute_inference, cluster_distance, ",
     ),
     "unknown parameter": (
         {"mask": [{"method": "noise", "columns": ["age"], "scal": 1}]},

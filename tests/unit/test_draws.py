@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpmask.engine.draws import (
+    chosen_records,
     keystream,
     make_key,
     record_normals,
@@ -123,3 +124,14 @@ def test_bad_keys_are_refused(arguments, text):
         make_key("NoiseAddition", **arguments)
     assert text in str(caught.value)
     assert "short" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"), [(1, 1), (10, 10), (10, 3), (100_000, 1), (100_000, 99_999), (300_000, 2_000)]
+)
+def test_a_sample_has_the_smallest_words(rows, count):
+    found = chosen_records(KEY, rows, count)
+    assert len(found) == count
+    assert (np.diff(found) > 0).all()
+    expected = np.sort(np.argsort(record_words(KEY, 0, rows), kind="stable")[:count])
+    assert found.tolist() == expected.tolist()

@@ -1,0 +1,166 @@
+"""Risk and information loss of any two lakes, also where another tool did the masking."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dpmask.engine.progress import note
+from dpmask.errors import DpmaskError, InputError, JobError
+from dpmask.job.measures import MEASURES, from_roles, measure_function, module_of
+from dpmask.lake.columns import is_numeric, require_known
+from dpmask.lake.footers import MANIFEST
+from dpmask.lake.pairing import in_source_order, pair_by_column, recut
+from dpmask.lake.source import BLOCK_ROWS, Lake, read_lake
+from dpmask.lake.storage import Place
+from dpmask.lake.table import Table
+from dpmask.release.manifest import parse
+
+_WHO = "evaluate"
+POSITION = "position"
+
+
+class Sides(NamedTuple):
+    """Both tables, their records paired; the lakes as they are; and how the pairing was made."""
+
+    original: Table
+    masked: Table
+    lakes: tuple[Lake, Lake]
+    pairing: dict[str, Any]
+
+
+def evaluate(
+    original: str,
+    masked: str,
+    *,
+    paired_by: str = POSITION,
+    columns: Sequence[str] = (),
+    quasi: Sequence[str] = (),
+    sensitive: Sequence[str] = (),
+    block_rows: int = BLOCK_ROWS,
+) -> dict[str, Any]:
+    """Every measure whose parameters are known, as plain values; what could not be measured says why.
+
+    Without ``columns``, the numeric columns that both tables have; ``quasi`` and ``sensitive`` are for groups.
+    """
+    lakes = read_lake(original, block_rows=block_rows), read_lake(masked, block_rows=block_rows)
+    chosen = _columns(lakes, columns, paired_by)
+    sides = _paired(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
+    given = {"columns": chosen, "quasi": list(quasi), "sensitive": list(sensitive)}
+    found = [_measured(name, sides, given) for name in MEASURES]
+    measured = [one for one in found if "values" in one]
+    if not measured:
+        raise InputError("\n".join([f"{_WHO}: nothing could be measured.", *(f"  {one['reason']}" for one in found)]))
+    return {
+        "original": {"url": original, "rows": lakes[0].rows},
+        "masked": {"url": masked, "rows": lakes[1].rows},
+        "pairing": sides.pairing,
+        "columns": chosen,
+        "measures": measured,
+        "not_measured": [one for one in found if "values" not in one],
+    }
+
+
+def _columns(lakes: tuple[Lake, Lake], columns: Sequence[str], paired_by: str) -> list[str]:
+    if columns:
+        for lake in lakes:
+            require_known(lake.schema, columns, _WHO)
+        return list(columns)
+    first, second = (lake.schema for lake in lakes)
+    common = [name for name in first.names if name in second.names and name != paired_by]
+    return [name for name in common if all(is_numeric(schema.field(name).type) for schema in (first, second))]
+
+
+def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequence[str]) -> Sides:
+    """The two lakes in one order of records."""
+    original, release = lakes
+    manifest = _manifest(masked)
+    if paired_by == POSITION:
+        if manifest is not None and manifest.get("order") == "shuffled":
+            raise JobError(
+                f"{masked}: is a release in shuffled order, whose positions mean nothing. Pair it by the private "
+                "folder of its run (--paired-by FOLDER), or by a column (--paired-by COLUMN)."
+            )
+        _require_as_many(original, release)
+        return Sides(original, _like(release, original), lakes, {"by": POSITION})
+    if paired_by in original.schema.names:
+        keyed = pair_by_column(original, release, paired_by, list(dict.fromkeys(columns)), _WHO)
+        told = {
+            "by": f"column {paired_by}",
+            "originals_without_masked": keyed.unmatched_original,
+            "masked_without_original": keyed.unmatched_masked,
+        }
+        return Sides(keyed.original, keyed.masked, lakes, told)
+    folder = _pairing_folder(paired_by, manifest, original)
+    _require_as_many(original, release)
+    return Sides(original, _like(in_source_order(release, folder), original), lakes, {"by": "private folder"})
+
+
+def _require_as_many(original: Lake, masked: Lake) -> None:
+    if original.rows != masked.rows:
+        raise JobError(
+            f"{_WHO}: the original has {original.rows:,} records and the masked lake {masked.rows:,}, so they do not "
+            "pair by position. Pair them by a column: --paired-by COLUMN."
+        )
+
+
+def _like(masked: Table, original: Table) -> Table:
+    """The masked table in the original's blocks."""
+    same = [block[:2] for block in masked.blocks] == [block[:2] for block in original.blocks]
+    return masked if same else recut(masked, original.blocks)
+
+
+def _manifest(masked: str) -> dict[str, Any] | None:
+    """The manifest of a release; None where the masked lake is none of ours."""
+    place = Place(masked) / MANIFEST
+    try:
+        data = place.read()
+        ours = str(json.loads(data)["format"]).startswith("dpmask release")
+    except (DpmaskError, ValueError, KeyError, TypeError):
+        return None
+    return parse(data, place.url) if ours else None
+
+
+def _pairing_folder(paired_by: str, manifest: Mapping[str, Any] | None, original: Lake) -> Place:
+    """The pairing files of the release's run, in a private folder or in the run's own part of it."""
+    if manifest is not None:
+        run = manifest["run"]
+        inside = {(run, "pairing"): "", (run,): "/pairing"}
+        parts = tuple(Place(paired_by).path.rstrip("/").split("/"))
+        rest = next((rest for end, rest in inside.items() if parts[-len(end) :] == end), f"/{run}/pairing")
+        folder = Place(paired_by.rstrip("/") + rest)
+        if folder.files():
+            return folder
+    what = "no pairing of this release's run is there" if manifest is not None else "the masked lake is no release"
+    raise JobError(
+        f"--paired-by {paired_by}: must be '{POSITION}', a column of the original "
+        f"({', '.join(original.schema.names)}), or the private folder of the run that made the release; {what}."
+    )
+
+
+def _measured(name: str, sides: Sides, given: Mapping[str, list[str]]) -> dict[str, Any]:
+    """One measure: its values, or the reason why there are none."""
+    function, module = measure_function(name), module_of(name)
+    asked = inspect.signature(function).parameters
+    parameters: dict[str, Any] = {key: given[key] for key in given if key in asked and given[key]}
+    if "columns" in parameters:
+        parameters["columns"] = parameters["columns"][: getattr(module, "MOST_COLUMNS", None)]
+    lacking = [key for key, one in asked.items() if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    lacking = [key for key in (*lacking, *from_roles(name)) if key not in parameters and key != "sensitive"]
+    if lacking:
+        return {"measure": name, "reason": f"{name}: needs {', '.join(lacking)}"}
+    tables = sides[:2] if getattr(module, "PAIRED", True) else sides.lakes
+    note(name)
+    try:
+        result = function(*tables, **parameters)
+    except (JobError, InputError) as error:
+        return {"measure": name, "reason": str(error)}
+    return {
+        "measure": name,
+        "parameters": parameters,
+        "judged": {key: getattr(result, key) for key in result.judged},
+        "values": result.to_dict(),
+        "explanation": result.explain(),
+    }

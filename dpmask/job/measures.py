@@ -1,0 +1,46 @@
+"""Every measure a job may name, of risk and of utility, and what each says of the columns it takes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpmask import risk, utility
+from dpmask.lake.columns import require_numeric
+
+MEASURES = {**utility.MEASURES, **risk.MEASURES}
+
+
+def measure_function(name: str) -> Any:
+    """The function behind a job's ``measure:``."""
+    return (risk if name in risk.MEASURES else utility).measure_function(name)
+
+
+def from_roles(name: str) -> Mapping[str, str]:
+    """The parameters of a measure that a declared role stands in for: its module's ROLES, if it has any."""
+    roles: Mapping[str, str] = getattr(module_of(name), "ROLES", {})
+    return roles
+
+
+def check_columns(name: str, schema: Any, parameters: Mapping[str, Any], who: str) -> None:
+    """Refuse columns that do not fit: by the module's own ``check``; without one, ``columns`` must be numeric."""
+    check = getattr(module_of(name), "check", None)
+    if check is None:
+        require_numeric(schema, parameters.get("columns", ()), who)
+    else:
+        check(schema, **parameters)
+
+
+def named_columns(value: Any) -> Iterator[str]:
+    """The names in a parameter that is a column, lists columns, or lists such lists."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from named_columns(one)
+
+
+def module_of(name: str) -> Any:
+    """The module of a measure, with what it says of itself."""
+    return sys.modules[measure_function(name).__module__]

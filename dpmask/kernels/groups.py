@@ -1,0 +1,176 @@
+"""What groups of equal quasi-identifiers give away: their sizes, and how the sensitive values inside them spread.
+
+Sensitive values are small codes 0, 1, ... For one group with shares p of the codes, and shares q in the whole table:
+distinct l is how many codes occur, entropy l is exp(-sum p log p) (Machanavajjhala et al. 2007), confidence is the
+largest p, and t is how far p lies from q (Li, Li and Venkatasubramanian 2007): sum of max(p - q, 0) where all codes are
+equally far apart, sum_i |P_i - Q_i| / (codes - 1) of the cumulated shares where codes are in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.keys import RowKeys, grouped, with_word
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_DENSE = 1 << 20  # entries of a table of groups x codes that is made at once
+
+
+class Cells(NamedTuple):
+    """Different rows: their key, the codes of their sensitive values, and how often each occurs."""
+
+    keys: RowKeys
+    codes: Counts  # sensitive columns x cells
+    times: Counts
+
+
+class Sensitive(NamedTuple):
+    """A sensitive column's shares of codes in the whole table, and whether its codes are in order."""
+
+    shares: Floats
+    ordered: bool
+
+
+class Spread(NamedTuple):
+    """The worst of some groups for one sensitive column."""
+
+    distinct: float
+    entropy: float
+    confidence: float
+    closeness: float
+
+
+class Groups(NamedTuple):
+    """What some groups add up to."""
+
+    records: int
+    groups: int
+    smallest: int
+    uniques: int
+    below: int  # records in groups of less than k
+    spreads: tuple[Spread, ...]
+    matched: float  # expected re-identifications against a register
+
+
+NOBODY = 1 << 62
+"""The size of the smallest of no groups."""
+
+
+def cells(keys: RowKeys, codes: Sequence[Counts]) -> Cells:
+    """The different rows of a block."""
+    whole = keys
+    for column in codes:
+        whole = with_word(whole, column.view(np.uint64))
+    groups = grouped(whole)
+    rows = groups.order[groups.starts]
+    matrix = np.array([column[rows] for column in codes], np.int64).reshape(len(codes), len(rows))
+    return Cells(keys.at(rows), matrix, groups.sums(np.ones(len(whole.first), np.int64)))
+
+
+def split_cells(found: Cells, shards: int) -> list[Cells]:
+    """The cells of each shard: all of a group go to the same one."""
+    place = found.keys.first % np.uint64(shards)
+    picked = [np.flatnonzero(place == shard) for shard in range(shards)]
+    return [Cells(found.keys.at(rows), found.codes[:, rows], found.times[rows]) for rows in picked]
+
+
+def join_cells(parts: Sequence[Cells]) -> Cells:
+    """All cells together; equal ones may stand more than once."""
+    keys = RowKeys(*(np.concatenate(lane) for lane in zip(*(part.keys for part in parts), strict=True)))
+    return Cells(
+        keys, np.concatenate([part.codes for part in parts], axis=1), np.concatenate([part.times for part in parts])
+    )
+
+
+def measure_groups(found: Cells, sensitive: Sequence[Sensitive], k: int, register: Cells | None = None) -> Groups:
+    """The groups of a shard, with the worst spread of each sensitive column; a register's groups are matched."""
+    groups = grouped(found.keys)
+    sizes = groups.sums(found.times)
+    if not len(sizes):
+        nothing = tuple(Spread(np.inf, np.inf, 0.0, 0.0) for _ in sensitive)
+        return Groups(0, 0, NOBODY, 0, 0, nothing, 0.0)
+    numbers = groups.numbers()
+    spreads = [
+        _spread(numbers, codes, found.times, sizes, one) for codes, one in zip(found.codes, sensitive, strict=True)
+    ]
+    keys = found.keys.at(groups.order[groups.starts])
+    return Groups(
+        int(sizes.sum()),
+        len(sizes),
+        int(sizes.min()),
+        int((sizes == 1).sum()),
+        int(sizes[sizes < k].sum()),
+        tuple(spreads),
+        0.0 if register is None else _matched(keys, sizes, register),
+    )
+
+
+def _spread(numbers: Counts, codes: Counts, times: Counts, sizes: Counts, column: Sensitive) -> Spread:
+    """The worst distinct l, entropy l, confidence and t of the groups, for one sensitive column."""
+    places, at = np.unique(numbers * len(column.shares) + codes, return_inverse=True)
+    held = np.bincount(at, times).astype(np.int64)
+    group, code = np.divmod(places, len(column.shares))
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    p = held / sizes[group]
+    distinct = np.diff(np.append(starts, len(group)))
+    entropy = np.exp(-np.add.reduceat(p * np.log(p), starts))
+    confidence = np.maximum.reduceat(p, starts)
+    if column.ordered:
+        far = _ordered_distance(group, code, p, len(sizes), column.shares)
+    else:
+        far = float(np.add.reduceat(np.maximum(p - column.shares[code], 0.0), starts).max())
+    return Spread(float(distinct.min()), float(entropy.min()), float(confidence.max()), far)
+
+
+def _ordered_distance(group: Counts, code: Counts, p: Floats, groups: int, shares: Floats) -> float:
+    """The largest distance between cumulated shares, a stretch of groups at a time."""
+    cumulated, worst = np.cumsum(shares), 0.0
+    step = max(1, _DENSE // len(shares))
+    for first in range(0, groups, step):
+        low, high = np.searchsorted(group, [first, first + step])
+        table = np.zeros((min(step, groups - first), len(shares)))
+        table[group[low:high] - first, code[low:high]] = p[low:high]
+        gaps = np.abs(np.cumsum(table, axis=1) - cumulated)[:, :-1].sum(axis=1)
+        worst = max(worst, float(gaps.max()))
+    return worst / max(len(shares) - 1, 1)
+
+
+def _matched(keys: RowKeys, sizes: Counts, register: Cells) -> float:
+    """Sum over groups of min(f, F) / F, f records here and F in the register: who can be found by picking one of F."""
+    both = RowKeys(*(np.concatenate(lane) for lane in zip(keys, register.keys, strict=True)))
+    groups = grouped(both)
+    here = np.zeros(len(both.first), np.int64)
+    here[: len(sizes)] = sizes
+    there = np.zeros(len(both.first), np.int64)
+    there[len(sizes) :] = register.times
+    f, all_of = groups.sums(here), groups.sums(there)
+    met = all_of > 0
+    return float((np.minimum(f, all_of)[met] / all_of[met]).sum())
+
+
+def merge_groups(left: Groups, right: Groups) -> Groups:
+    """Both together."""
+    spreads = [
+        Spread(
+            min(one.distinct, two.distinct),
+            min(one.entropy, two.entropy),
+            max(one.confidence, two.confidence),
+            max(one.closeness, two.closeness),
+        )
+        for one, two in zip(left.spreads, right.spreads, strict=True)
+    ]
+    return Groups(
+        left.records + right.records,
+        left.groups + right.groups,
+        min(left.smallest, right.smallest),
+        left.uniques + right.uniques,
+        left.below + right.below,
+        tuple(spreads),
+        left.matched + right.matched,
+    )

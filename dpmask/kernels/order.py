@@ -1,0 +1,90 @@
+"""Order statistics over blocks: doubles as integers in the same order, counts at splitters, values between them.
+
+The bits of a double, read as a signed integer and with the lower 63 of a negative one flipped, are in the order of the
+doubles. So a range of doubles can be halved, or cut into any number of parts, until ties are all that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Keys = NDArray[np.int64]
+
+_LOWER = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+
+
+def order_keys(values: Floats) -> Keys:
+    """Integers in the same order as the doubles, the same for -0.0 and 0.0. There must be no NaN."""
+    bits = (values + 0.0).view(np.int64)
+    return bits ^ ((bits >> 63) & _LOWER)
+
+
+def from_keys(keys: Keys) -> Floats:
+    """The doubles behind the integers."""
+    return (keys ^ ((keys >> 63) & _LOWER)).view(np.float64)
+
+
+def sorted_keys(values: Floats) -> Keys:
+    """The keys of a column's present values, sorted; NaN is a missing value."""
+    keys = order_keys(values[~np.isnan(values)])
+    keys.sort()
+    return keys
+
+
+class Positions(NamedTuple):
+    """For each of some values, how many of a column's lie below it, and how many at or below."""
+
+    below: Counts
+    through: Counts
+
+
+def positions_in(keys: Keys, values: Keys) -> Positions:
+    """Where values lie in a sorted column."""
+    return Positions(np.searchsorted(keys, values, "left"), np.searchsorted(keys, values, "right"))
+
+
+def count_at(splitters: Sequence[Keys], columns: Sequence[Floats]) -> list[Positions]:
+    """One block's counts at each column's splitters."""
+    return [positions_in(sorted_keys(values), cuts) for values, cuts in zip(columns, splitters, strict=True)]
+
+
+def merge_counts(left: list[Positions], right: list[Positions]) -> list[Positions]:
+    """The counts of both parts together."""
+    return [Positions(a.below + b.below, a.through + b.through) for a, b in zip(left, right, strict=True)]
+
+
+class Bracket(NamedTuple):
+    """The values above ``low`` and below ``high``, as keys: ``before`` values are not above, ``inside`` lie between."""
+
+    low: int
+    high: int
+    before: int
+    inside: int
+
+
+def between(brackets: Sequence[Sequence[Bracket]], columns: Sequence[Floats]) -> list[list[Keys]]:
+    """One block's values inside each column's brackets."""
+    found = []
+    for values, wanted in zip(columns, brackets, strict=True):
+        keys = sorted_keys(values)
+        ends = [(keys.searchsorted(one.low, "right"), keys.searchsorted(one.high, "left")) for one in wanted]
+        found.append([keys[start:end].copy() for start, end in ends])
+    return found
+
+
+def join_values(left: list[list[Keys]], right: list[list[Keys]]) -> list[list[Keys]]:
+    """The values of both parts together."""
+    return [[np.concatenate(both) for both in zip(one, two, strict=True)] for one, two in zip(left, right, strict=True)]
+
+
+def cut_evenly(low: int, high: int, parts: int) -> Keys:
+    """Splitters strictly between two keys, that cut what lies between into at most this many even parts."""
+    steps = np.arange(1, parts, dtype=object)  # Python's integers: the width may need 65 bits
+    cuts = np.unique((low + steps * (high - low) // parts).astype(np.int64))
+    return cuts[cuts > low]

@@ -1,0 +1,235 @@
+"""Two lakes brought into one order of records, whoever masked the second one and however either is cut into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpmask.engine.exchange import Source, beside, exchange_blocks
+from dpmask.engine.passes import Block, Run, Span, map_blocks
+from dpmask.errors import InputError
+from dpmask.kernels.keys import RowKeys, grouped
+from dpmask.lake.columns import Rows
+from dpmask.lake.keys import require_groupable, row_keys
+from dpmask.lake.recipe import open_parquet
+from dpmask.lake.source import Lake
+from dpmask.lake.storage import Place
+from dpmask.lake.table import Table
+from dpmask.lake.write import reordered
+
+_SHARD_ROWS = 500_000
+_CELL_BYTES = 16
+
+
+def recut(table: Table, blocks: Sequence[Block]) -> Table:
+    """The same records in other blocks: a task reads the blocks that its own one overlaps, one at a time."""
+    read = table.reader
+    pieces = [
+        tuple(
+            _Slice(number, one.content, one.first, max(one.first, wanted.first), min(_end(one), _end(wanted)))
+            for number, one in enumerate(table.blocks)
+            if one.first < _end(wanted) and wanted.first < _end(one)
+        )
+        for wanted in blocks
+    ]
+    contents = [Block(one.first, one.rows, _Recut(read, some)) for one, some in zip(blocks, pieces, strict=True)]
+    return Table(table.masked_schema, tuple(contents), table.nullable)
+
+
+def _end(block: Block) -> int:
+    return block.first + block.rows
+
+
+class _Slice(NamedTuple):
+    """The records from ``start`` to ``stop`` of a block."""
+
+    number: int
+    content: Any
+    first: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class _Recut:
+    """A block made of parts of others."""
+
+    reader: Callable[[Sequence[str]], Callable[[Any, Span], Rows]]
+    slices: tuple[_Slice, ...]
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        read = self.reader(columns)
+        parts = [
+            read(one.content, Span(one.number, one.first)).slice(one.start - one.first, one.stop - one.start)
+            for one in self.slices
+        ]
+        return pa.concat_tables(parts).combine_chunks()
+
+
+def in_source_order(release: Lake, pairing: Place) -> Table:
+    """A shuffled release with every record back at the position it had in the source, by the holder's pairing files."""
+    names = [file.url.rsplit("/", 1)[-1] for file in release.files]
+    kept = set(pairing.files())
+    missing = next((name for name in names if name not in kept), None)
+    if missing is not None:
+        raise InputError(f"{pairing.url}: there is no {missing}, so it is not the pairing of this release.")
+    blocks = []
+    for name, block in zip(names, release.by_file(), strict=True):
+        content = _Unshuffled(block.content, (pairing / name).full_url, block.first)
+        blocks.append(block._replace(content=content))
+    return Table(release.schema, tuple(blocks), release.nullable)
+
+
+@dataclass(frozen=True)
+class _Unshuffled:
+    """A released file, its rows put back by a file of positions."""
+
+    content: Any
+    pairing: str
+    first: int
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        rows = self.content.read(columns)
+        with open_parquet(self.pairing) as file:
+            positions = file.read(use_threads=False).column("position").to_numpy()
+        order = np.argsort(positions, kind="stable")
+        if not np.array_equal(positions[order], np.arange(self.first, self.first + rows.num_rows)):
+            raise InputError(f"{self.pairing}: does not pair the records of this release. Is it that of another run?")
+        return reordered(rows, order)
+
+
+class Keyed(NamedTuple):
+    """Two tables with the same blocks, their records paired; and how many had no partner and were left out."""
+
+    original: Table
+    masked: Table
+    unmatched_original: int
+    unmatched_masked: int
+
+
+def pair_by_column(original: Table, masked: Table, column: str, columns: Sequence[str], who: str) -> Keyed:
+    """Records with the same value in a column, which must be unique on both sides, brought together in shards."""
+    for table in (original, masked):
+        require_groupable(table.masked_schema, [column], who)
+    names = [column, *(name for name in columns if name != column)]
+    rows = original.rows + masked.rows
+    shards = -(-rows // _SHARD_ROWS)
+    sources = [
+        Source(table.on_rows(names, partial(_split, column, side, shards)), table.blocks)
+        for table, side in ((original, "original"), (masked, "masked table"))
+    ]
+    schemas = [pa.schema([table.masked_schema.field(name) for name in names]) for table in (original, masked)]
+    gather = partial(_gather, column, schemas)
+    held = exchange_blocks(sources, gather, shards, f"{who}: pair", size=_CELL_BYTES * rows * len(names))
+    counts = map_blocks(_counts, held, f"{who}: count")
+    return Keyed(
+        _side(held, "original", counts, schemas[0]),
+        _side(held, "masked", counts, schemas[1]),
+        sum(one.alone for one in counts),
+        sum(one.extra for one in counts),
+    )
+
+
+class _Packed(NamedTuple):
+    """Rows as the bytes of an Arrow stream, so that they travel and lie in files as arrays do."""
+
+    stream: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, rows: Rows) -> _Packed:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows.combine_chunks())
+        return cls(np.frombuffer(sink.getvalue(), np.uint8))
+
+    def rows(self) -> Rows:
+        return pa.ipc.open_stream(pa.py_buffer(self.stream)).read_all()
+
+
+class _Part(NamedTuple):
+    keys: RowKeys
+    rows: _Packed
+
+
+class _Shard(NamedTuple):
+    """Paired rows of both tables, and how many of either were alone."""
+
+    original: _Packed
+    masked: _Packed
+    rows: int
+    alone: int
+    extra: int
+
+
+def _split(column: str, side: str, shards: int, rows: Rows, span: Span) -> list[_Part]:
+    if rows.column(column).null_count:
+        raise InputError(f"Records cannot be paired by '{column}': it is missing in records of the {side}.")
+    keys = row_keys(rows, [column])
+    place = keys.first % np.uint64(shards)
+    picked = [np.flatnonzero(place == shard) for shard in range(shards)]
+    return [_Part(keys.at(some), _Packed.of(rows.take(pa.array(some)))) for some in picked]
+
+
+def _gather(column: str, schemas: Sequence[Any], original: list[_Part], masked: list[_Part]) -> _Shard:
+    sides = []
+    for parts, side in ((original, "original"), (masked, "masked table")):
+        keys = RowKeys(*(np.concatenate(lane) for lane in zip(*(part.keys for part in parts), strict=True)))
+        groups = grouped(keys)
+        if len(groups.starts) < len(groups.order):
+            raise InputError(f"Records cannot be paired by '{column}': its values are not unique in the {side}.")
+        sides.append((keys.at(groups.order), groups.order, [part.rows.rows() for part in parts]))
+    (ours, our_order, our_rows), (theirs, their_order, their_rows) = sides
+    partner = _partners(ours, theirs)
+    met = partner >= 0
+    left = pa.concat_tables(our_rows).take(pa.array(our_order[met]))
+    right = pa.concat_tables(their_rows).take(pa.array(their_order[partner[met]]))
+    pairs = int(met.sum())
+    return _Shard(
+        _Packed.of(pa.table(left.columns, schema=schemas[0])),
+        _Packed.of(pa.table(right.columns, schema=schemas[1])),
+        pairs,
+        len(our_order) - pairs,
+        len(their_order) - pairs,
+    )
+
+
+def _partners(ours: RowKeys, theirs: RowKeys) -> NDArray[np.int64]:
+    """For each of our keys the place of the same one among theirs, -1 where there is none; both are different keys."""
+    groups = grouped(RowKeys(*(np.concatenate(lanes) for lanes in zip(ours, theirs, strict=True))))
+    numbers = groups.numbers()
+    place = np.full(len(groups.starts), -1)
+    place[numbers[len(ours.first) :]] = np.arange(len(theirs.first))
+    return place[numbers[: len(ours.first)]]
+
+
+def _counts(shard: _Shard, span: Span) -> _Shard:
+    nothing = _Packed(np.empty(0, np.uint8))
+    return shard._replace(original=nothing, masked=nothing)
+
+
+def _side(held: Sequence[Run], side: str, counts: Sequence[_Shard], schema: Any) -> Table:
+    firsts = [0, *accumulate(one.rows for one in counts)]
+    blocks = [
+        Block(first, one.rows, beside(partial(_unpacked, side), None, run))
+        for first, one, run in zip(firsts, counts, held, strict=False)
+    ]
+    return Table(schema, tuple(blocks), frozenset(schema.names))
+
+
+@dataclass(frozen=True)
+class _PackedBlock:
+    packed: _Packed
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        return self.packed.rows().select(list(columns))
+
+
+def _unpacked(side: str, nothing: None, shard: _Shard) -> _PackedBlock:
+    return _PackedBlock(getattr(shard, side))

@@ -1,0 +1,196 @@
+"""Two lakes measured against each other, paired by position, by a column or by the holder's pairing files."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import people, write_lake
+
+import dpmask
+from dpmask.errors import InputError, JobError
+from dpmask.job import evaluate as command
+from dpmask.lake import pairing
+
+COLUMNS = ["income", "age", "children"]
+
+
+def noisy(table, seed=1):
+    """What another tool might have made of it: noise on the incomes."""
+    rng = np.random.default_rng(seed)
+    place = table.schema.get_field_index("income")
+    return table.set_column(place, "income", pa.array(table["income"].to_numpy() + 2000 * rng.normal(size=len(table))))
+
+
+def values(found, measure):
+    return next(one["values"] for one in found["measures"] if one["measure"] == measure)
+
+
+def expected(table, masked):
+    """The measures on pandas frames, paired by id."""
+    original, other = (one.to_pandas().set_index("id") for one in (table, masked))
+    return {
+        "il1s": dpmask.utility.il1s(original, other, columns=COLUMNS).value,
+        "interval_disclosure": dpmask.risk.interval_disclosure(original, other, columns=COLUMNS).rate,
+        "probabilistic_linkage": dpmask.risk.probabilistic_linkage(original, other, columns=COLUMNS).rate,
+    }
+
+
+def compare(found, wanted):
+    for name, value in wanted.items():
+        key = "value" if name == "il1s" else "rate"
+        assert values(found, name)[key] == pytest.approx(value, rel=1e-9), name
+
+
+def test_lakes_in_different_files_and_blocks_pair_by_position(place):
+    table = people()
+    masked = noisy(table)
+    place.lake(table, files=4, row_group_size=120)
+    write_lake(place.folder / "other", masked, files=3, row_group_size=77)
+    ended = place.dpmask("evaluate", "lake", "other", "--columns", ",".join(COLUMNS), "--json", "found.json")
+    assert ended.code == 0, ended.err
+    found = json.loads((place.folder / "found.json").read_text())
+    compare(found, expected(table, masked))
+    assert found["pairing"] == {"by": "position"}
+    assert "1,000 original and 1,000 masked records, paired by position" in ended.out
+    assert "not measured: cluster_distance: needs clusters" in ended.out
+    assert "not measured: groups: needs quasi" in ended.out
+    assert any(line.split()[:2] == ["interval_disclosure", "joint"] for line in ended.out.splitlines())
+
+
+@pytest.mark.parametrize("sizes", [(100, 999), (37, 250), (1000, 1), (64, 64)])
+def test_blocks_are_cut_anew(tmp_path, sizes):
+    table = people(300)
+    write_lake(tmp_path / "one", table, files=4, row_group_size=50)
+    write_lake(tmp_path / "two", table, files=3, row_group_size=1000)
+    one = dpmask.read_lake(tmp_path / "one", block_rows=sizes[0])
+    two = dpmask.read_lake(tmp_path / "two", block_rows=sizes[1])
+    cut = pairing.recut(two, one.blocks)
+    assert [block[:2] for block in cut.blocks] == [block[:2] for block in one.blocks]
+    ids = cut.map(["id"], lambda rows, span: (span.first, rows["id"].to_pylist()), "x")
+    assert [number for _, some in ids for number in some] == list(range(300))
+    assert all(first == some[0] for first, some in ids)
+    assert dpmask.utility.il1s(one, two, columns=["income"]).value == 0
+
+
+def test_a_shuffled_release_pairs_by_the_private_folder(place):
+    place.lake()
+    measure = [{"measure": "probabilistic_linkage", "columns": COLUMNS}, {"measure": "il1s", "columns": COLUMNS}]
+    assert place.run(measure=measure).code == 0
+    told = {
+        one["name"]: one["values"] for one in json.loads((place.folder / "private/result.json").read_text())["measures"]
+    }
+    refused = place.dpmask("evaluate", "lake", "release")
+    assert refused.code == 2
+    assert "a release in shuffled order, whose positions mean nothing" in refused.err
+    run = place.released()[0]["run"]
+    for folder in ("private", f"private/{run}", f"private/{run}/pairing"):
+        ended = place.dpmask(
+            "evaluate", "lake", "release", "--paired-by", folder, "--columns", ",".join(COLUMNS), "--json", "-"
+        )
+        assert ended.code == 0, ended.err
+        assert values(ended.json, "il1s")["value"] == pytest.approx(told["il1s"]["value"], rel=1e-12)
+        rate = values(ended.json, "probabilistic_linkage")["rate"]
+        assert rate == pytest.approx(told["probabilistic_linkage"]["rate"], rel=1e-12)
+
+
+def test_an_ordered_release_pairs_by_position(place):
+    place.lake()
+    measure = [{"measure": "il1s", "columns": ["income"]}]
+    assert place.run(measure=measure, order="input").code == 0
+    manifest, _ = place.released()
+    found = command.evaluate("lake", "release", columns=["income"])
+    assert values(found, "il1s")["value"] == pytest.approx(
+        manifest["information_loss"][0]["values"]["value"], rel=1e-12
+    )
+
+
+def test_pairing_files_of_another_run_are_refused(place):
+    place.lake()
+    assert place.run().code == 0
+    assert place.run(target="two", private="holder", seed=8).code == 0
+    run = next((place.folder / "private").glob("*/pairing"))
+    other = next((place.folder / "holder").glob("*/pairing"))
+    for folder in ("private", run, run.parent):
+        ended = place.dpmask("evaluate", "lake", "two", "--paired-by", folder)
+        assert ended.code == 2, folder
+        assert "no pairing of this release's run is there" in ended.err
+    (other / "part-00001.parquet").unlink()
+    ended = place.dpmask("evaluate", "lake", "two", "--paired-by", "holder")
+    assert (ended.code, "there is no part-00001.parquet" in ended.err) == (4, True)
+    shutil.copy(other / "part-00002.parquet", other / "part-00001.parquet")
+    ended = place.dpmask("evaluate", "lake", "two", "--paired-by", "holder")
+    assert (ended.code, "does not pair the records" in ended.err) == (4, True)
+    nowhere = place.dpmask("evaluate", "lake", "two", "--paired-by", "nowhere")
+    assert (nowhere.code, "must be 'position', a column of the original" in nowhere.err) == (2, True)
+
+
+@pytest.fixture
+def keyed(tmp_path):
+    """A masked lake in another order, with some records gone and some that are new."""
+    table = people()
+    masked = noisy(table).take(pa.array(np.random.default_rng(2).permutation(1000)[:900]))
+    extra = people(50, seed=9)
+    extra = extra.set_column(0, "id", pa.array(np.arange(5000, 5050)))
+    with_extra = pa.concat_tables([masked, extra])
+    write_lake(tmp_path / "lake", table, files=4)
+    write_lake(tmp_path / "other", with_extra, files=3)
+    return tmp_path, table, masked
+
+
+@pytest.mark.parametrize("kind", ["embedded", "cluster"])
+def test_records_pair_by_a_column(keyed, kind, request, monkeypatch):
+    if kind == "cluster":
+        request.getfixturevalue("client")
+    folder, table, masked = keyed
+    monkeypatch.setattr(pairing, "_SHARD_ROWS", 300)
+    lakes = [dpmask.read_lake(folder / name, block_rows=130) for name in ("lake", "other")]
+    found = pairing.pair_by_column(*lakes, "id", COLUMNS, "test")
+    assert (found.unmatched_original, found.unmatched_masked) == (100, 50)
+    original, other = (one.to_pandas().set_index("id") for one in (table, masked))
+    original = original.loc[sorted(other.index)]  # who has no partner is left out
+    loss = dpmask.utility.il1s(found.original, found.masked, columns=COLUMNS)
+    assert loss.value == pytest.approx(dpmask.utility.il1s(original, other, columns=COLUMNS).value, rel=1e-12)
+    close = dpmask.risk.interval_disclosure(found.original, found.masked, columns=["age"])
+    assert close.by_rank == dpmask.risk.interval_disclosure(original, other, columns=["age"]).by_rank
+
+
+def test_by_a_column_on_the_command_line(keyed, place):
+    folder, *_ = keyed
+    ended = place.dpmask(
+        "evaluate", folder / "lake", folder / "other", "--paired-by", "id", "--quasi", "region", "--sensitive", "name"
+    )
+    assert ended.code == 0, ended.err
+    assert "1,000 original and 950 masked records, paired by column id" in ended.out
+    assert "originals without masked: 100" in ended.out
+    assert "masked without original: 50" in ended.out
+    assert "The smallest group with the same quasi-identifiers has 3" in ended.out
+    by_position = place.dpmask("evaluate", folder / "lake", folder / "other")
+    assert by_position.code == 2
+    assert "1,000 records and the masked lake 950" in by_position.err
+
+
+def test_a_column_must_be_unique_and_complete(keyed):
+    folder, table, _ = keyed
+    lake = dpmask.read_lake(folder / "lake", block_rows=300)
+    for column, text in (("age", "not unique in the original"), ("children", "missing in records of the original")):
+        with pytest.raises(InputError, match=f"'{column}': .*{text}"):
+            pairing.pair_by_column(lake, lake, column, ["income"], "test")
+    twice = pa.concat_tables([table, table.slice(0, 1)])
+    write_lake(folder / "twice", twice)
+    with pytest.raises(InputError, match="not unique in the masked table"):
+        pairing.pair_by_column(lake, dpmask.read_lake(folder / "twice"), "id", ["income"], "test")
+    with pytest.raises(JobError, match="no column 'idd'"):
+        pairing.pair_by_column(lake, lake, "idd", ["income"], "test")
+
+
+def test_nothing_to_measure_and_bad_arguments(place):
+    place.lake(pa.table({"a": ["x"] * 50, "b": [float("nan")] * 50}))
+    ended = place.dpmask("evaluate", "lake", "lake")
+    assert ended.code == 4
+    assert "nothing could be measured" in ended.err
+    assert "column 'b' has no value in any record" in ended.err
+    assert place.dpmask("evaluate", "lake", "nowhere").code == 4
+    missing = place.dpmask("evaluate", "lake", "lake", "--columns", "bb")
+    assert (missing.code, "Did you mean 'b'" in missing.err) == (2, True)

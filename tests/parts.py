@@ -1,0 +1,14 @@
+"""Frames in partitions, one of them empty, whose divisions Dask knows: joins of two such frames need no shuffle."""
+
+from itertools import pairwise
+
+import dask.dataframe as dd
+
+
+def in_parts(frame, partitions):
+    """The rows of a frame with an index of increasing integers in so many partitions, and an empty one."""
+    end = frame.index[-1] + 1
+    cuts = [end * number // partitions for number in range(partitions + 1)]
+    pieces = [frame.loc[(frame.index >= low) & (frame.index < high)] for low, high in pairwise(cuts)]
+    pieces.append(frame.iloc[:0])
+    return dd.from_map(lambda piece: piece, pieces, meta=frame.iloc[:0], divisions=(*cuts, end + 1))

@@ -1,0 +1,69 @@
+"""Keys of rows: equal for equal values of any type, different for different ones."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import people
+
+from dpmask.errors import JobError
+from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
+from dpmask.lake.keys import require_groupable, row_keys
+
+
+def told_apart(rows, columns):
+    """Group numbers in the order in which values first occur."""
+    keys = list(zip(*(lane.tolist() for lane in row_keys(rows, columns)), strict=True))
+    return [list(dict.fromkeys(keys)).index(key) for key in keys]
+
+
+@pytest.mark.parametrize("names", [["region", "age"], *([name] for name in people(1).schema.names)])
+def test_rows_have_equal_keys_where_values_are_equal(names):
+    table = people(500).select(names)
+    values = list(zip(*(["none" if v is None else v for v in table[n].to_pylist()] for n in names), strict=True))
+    assert told_apart(table, names) == [list(dict.fromkeys(values)).index(value) for value in values]
+
+
+def test_keys_do_not_depend_on_where_a_block_begins_or_how_it_is_chunked():
+    table = people(300)
+    pieces = pa.concat_tables([table.slice(0, 7), table.slice(7, 150), table.slice(157)])
+    for name in table.schema.names:
+        whole = row_keys(table, [name])
+        assert (row_keys(pieces, [name]).first == whole.first).all(), name
+        assert (row_keys(table.slice(40, 30), [name]).second == whole.second[40:70]).all(), name
+
+
+def test_types_that_hold_the_same_value_have_the_same_key():
+    whole = [pa.int8(), pa.uint64(), pa.float32(), pa.float64()]
+    text = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int8(), pa.string())]
+    for kinds, values in ((whole, [1, 0, None, 100]), (text, ["a", "", None, "né"])):
+        keys = [row_keys(pa.table({"x": pa.array(values).cast(kind)}), ["x"]) for kind in kinds]
+        assert all((one.first == keys[0].first).all() and (one.second == keys[0].second).all() for one in keys)
+    zeros = row_keys(pa.table({"x": [0.0, -0.0, 0.5]}), ["x"]).first
+    assert (zeros[0] == zeros[1], zeros[0] == zeros[2]) == (True, False)
+
+
+def test_columns_count_in_their_place():
+    table = pa.table({"a": [1, 2, 1], "b": [2, 1, None], "c": pa.array([None] * 3, pa.int64())})
+    assert len(set(told_apart(table, ["a", "b"]))) == 3
+    assert (row_keys(table, ["a", "b"]).first != row_keys(table, ["b", "a"]).first).all()
+
+
+def test_a_collision_in_one_lane_is_told_apart_by_the_other():
+    first = np.array([5, 9, 5, 5, 5], np.uint64)
+    second = np.array([1, 7, 2, 1, 2], np.uint64)
+    groups = grouped(RowKeys(first, second))
+    numbers = groups.numbers()
+    assert numbers[0] == numbers[3] != numbers[2] == numbers[4]
+    assert sorted(groups.sums(np.ones(5, np.int64)).tolist()) == [1, 2, 2]
+
+
+def test_no_rows_make_no_groups():
+    groups = grouped(with_word(new_keys(0), np.empty(0, np.uint64)))
+    assert (len(groups.starts), groups.sums(np.empty(0, np.int64)).tolist()) == (0, [])
+    assert told_apart(pa.table({"x": pa.array([], pa.string())}), ["x"]) == []
+
+
+def test_nested_columns_are_refused():
+    schema = pa.schema([("home", pa.struct([("zip", pa.int64())]))])
+    with pytest.raises(JobError, match="groups: column 'home' is struct"):
+        require_groupable(schema, ["home"], "groups")
