@@ -19,8 +19,20 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from dpmask.engine.guard import Failure, guarded
-from dpmask.engine.passes import Blocks, Run, Span, _client, _held, _map_run, _name, _runs, _task, fits_in_memory
+from dpmask.engine.guard import Failure
+from dpmask.engine.passes import map_run
+from dpmask.engine.tasks import (
+    Blocks,
+    Run,
+    Span,
+    dask_client,
+    fits_in_memory,
+    hold,
+    runs_of,
+    task_name,
+    task_of,
+    unless_failed,
+)
 
 Piece = tuple[Any, ...]
 """Arrays, or tuples of arrays and the like, at any depth."""
@@ -83,16 +95,18 @@ def _exchanged(
     keep = _keep(size)
 
     def tasks() -> list[Delayed]:
-        sent = [[_task(partial(_cut_run, one.split, keep), run, label) for run in _runs(one.blocks)] for one in sources]
+        sent = [
+            [task_of(partial(_cut_run, one.split, keep), run, label) for run in runs_of(one.blocks)] for one in sources
+        ]
         return [joined(sent, number, span) for number, span in enumerate(targets)]
 
     def joined(sent: list[list[Delayed]], number: int, span: Span) -> Delayed:
         pieces = [_of(number, cut, label) for cuts in sent for cut in cuts]
         more = [] if beside is None else [beside[number].contents]
         work = partial(_join, partial(join, span), keep, [len(cuts) for cuts in sent])
-        return delayed(work, pure=False)(*pieces, *more, dask_key_name=_name(label))
+        return delayed(work, pure=False)(*pieces, *more, dask_key_name=task_name(label))
 
-    return _held(tasks, [(span,) for span in targets], label)
+    return hold(tasks, [(span,) for span in targets], label)
 
 
 def _cut_run(
@@ -101,11 +115,11 @@ def _cut_run(
     spans: Sequence[Span],
     contents: list[Any],
 ) -> list[list[Piece]]:
-    return [keep(pieces) for pieces in _map_run(split, spans, contents)]
+    return [keep(pieces) for pieces in map_run(split, spans, contents)]
 
 
 def _of(number: int, cut: Delayed, label: str) -> Delayed:
-    return delayed(partial(_of_target, number), pure=False)(cut, dask_key_name=_name(label))
+    return delayed(partial(_of_target, number), pure=False)(cut, dask_key_name=task_name(label))
 
 
 def _of_target(number: int, cut: Any) -> Any:
@@ -114,19 +128,20 @@ def _of_target(number: int, cut: Any) -> Any:
 
 def _join(join: Callable[..., Any], keep: _Keep, sent: list[int], *parts: Any) -> Any:
     """What a target makes of its pieces; a run of held contents is a list, also this one."""
-    failed = [part for part in parts if isinstance(part, Failure)]
-    if failed:
-        return failed[0]
-    rest = iter(parts)
-    pieces = [[piece for cut in islice(rest, count) for piece in cut] for count in sent]
-    return guarded(lambda: keep([join(*pieces, *(content for (content,) in rest))]))
+
+    def work(*parts: Any) -> list[Any]:
+        rest = iter(parts)
+        pieces = [[piece for cut in islice(rest, count) for piece in cut] for count in sent]
+        return keep([join(*pieces, *(content for (content,) in rest))])
+
+    return unless_failed(work, *parts)
 
 
 def beside(function: Callable[[Any, Any], Any], content: Any, run: Run) -> Any:
     """``function(content, held)`` of a block's content and what a run of one holds, as a block's content again."""
     if isinstance(content, Delayed) or isinstance(run.contents, Delayed):
         made = delayed(partial(_beside, function), pure=False)
-        return made(content, run.contents, dask_key_name=_name("beside"))
+        return made(content, run.contents, dask_key_name=task_name("beside"))
     return _beside(function, content, run.contents)
 
 
@@ -136,7 +151,7 @@ def _beside(function: Callable[[Any, Any], Any], content: Any, contents: Any) ->
 
 def _keep(size: int) -> _Keep:
     """Where pieces lie on their way: on a cluster workers spill by themselves."""
-    return _in_files if _client() is None and not fits_in_memory(2 * size) else _in_memory
+    return _in_files if dask_client() is None and not fits_in_memory(2 * size) else _in_memory
 
 
 def _in_memory(pieces: list[Piece]) -> list[Piece]:

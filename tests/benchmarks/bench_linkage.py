@@ -4,7 +4,7 @@ python tests/benchmarks/bench_linkage.py [--rows 1e5] [--large 1e6] [--lake 1e7]
 
 The original is census.csv of the CASC project, replicated to the number of rows with noise of 5 % of each standard deviation; without the
 file, the benchmarks' own population. The mask is noise of 10 % and of 50 %. All columns known, every record attacked, two threads, building
-included. Contestants take turns; the least CPU of all threads over the rounds counts. Peers that would take minutes answer a share of
+included (but not for faiss, which only copies). Contestants take turns; the least CPU of all threads over the rounds counts. Peers that would take minutes answer a share of
 the queries, and their time is scaled: at least 128,000 numbers of queries for faiss, below that it is some 12 times slower per pair.
 
 Limits: at 1e5 x 13 at most 1.0 times faiss at either noise, and less than the k-d tree in its worse case; at 1e6 x 5 at most 1.2 times the

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from conftest import JOB, people
 
-from dpmask.engine import passes
+from dpmask.engine import tasks
 from dpmask.errors import StorageError
 
 MEASURE = [{"measure": "il1s", "columns": ["income", "age"]}]
@@ -36,7 +36,7 @@ def test_on_four_workers_from_a_file(lake):
 def test_after_storage_failed_for_a_while(lake, monkeypatch):
     from dpmask.lake.storage import Place
 
-    monkeypatch.setattr(passes.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(tasks.time, "sleep", lambda seconds: None)
     replaced, fails, failed = Place.replaced, iter([True, False, True]), []
 
     def flaky(self):

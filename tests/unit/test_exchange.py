@@ -10,7 +10,7 @@ import dask
 import numpy as np
 import pytest
 
-from dpmask.engine import exchange, passes
+from dpmask.engine import exchange, tasks
 from dpmask.engine.exchange import beside, hold_exchanged
 from dpmask.engine.passes import Block, Span, hold_blocks, map_blocks, reduce_blocks
 from dpmask.errors import DpmaskError, InputError, StorageError
@@ -165,7 +165,7 @@ def test_errors_come_out_as_ours_without_values(kind, place, capfd):
 
 
 def test_failed_storage_is_tried_again(monkeypatch):
-    monkeypatch.setattr(passes.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(tasks.time, "sleep", lambda seconds: None)
     tried = []
 
     def flaky(pieces, span):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from dask.delayed import delayed
 
-from dpmask.engine import exchange, passes
+from dpmask.engine import exchange, tasks
 from dpmask.engine.exchange import Source, exchange_blocks
 from dpmask.engine.passes import Block, hold_beside, hold_blocks, hold_joined, map_blocks, merge_tree, reduce_blocks
 from dpmask.errors import InputError, StorageError
@@ -170,7 +170,7 @@ def test_what_fails_beside_is_told(kind):
 
 
 def test_failed_storage_beside_is_tried_again(monkeypatch):
-    monkeypatch.setattr(passes.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(tasks.time, "sleep", lambda seconds: None)
     failures = iter([StorageError("down"), StorageError("down")])
 
     def flaky(held, content, span):

@@ -5,7 +5,7 @@ import dask.dataframe as dd
 import pandas as pd
 import pytest
 
-from dpmask.engine import passes
+from dpmask.engine import tasks
 from dpmask.engine.passes import Block, map_blocks, merge_tree, reduce_blocks
 from dpmask.engine.progress import listening
 from dpmask.errors import DpmaskError, InputError, StorageError
@@ -26,8 +26,8 @@ def letters(count):
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 13, 26])
 @pytest.mark.parametrize("threads", [1, 2, 3, 50])
 def test_the_tree_does_not_depend_on_the_workers(monkeypatch, count, threads):
-    monkeypatch.setattr(passes, "threads", lambda: threads)
-    monkeypatch.setattr(passes, "_TASKS_PER_THREAD", 1)
+    monkeypatch.setattr(tasks, "threads", lambda: threads)
+    monkeypatch.setattr(tasks, "_TASKS_PER_THREAD", 1)
     alone = merge_tree([block.content for block in letters(count)], bracket)
     assert reduce_blocks(spelled, bracket, letters(count), "spell") == alone
 
@@ -55,7 +55,7 @@ def test_map_keeps_block_order_and_tells_where_it_is():
 
 
 def test_failed_storage_is_tried_again_and_only_what_failed(monkeypatch):
-    monkeypatch.setattr(passes.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(tasks.time, "sleep", lambda seconds: None)
     tried = []
 
     def flaky(content, span):
@@ -70,7 +70,7 @@ def test_failed_storage_is_tried_again_and_only_what_failed(monkeypatch):
 
 
 def test_storage_that_stays_down_is_told(monkeypatch):
-    monkeypatch.setattr(passes.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(tasks.time, "sleep", lambda seconds: None)
 
     def down(content, span):
         raise StorageError("down for good")
