@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-
 from dpmask.engine.draws import Subkey
 from dpmask.engine.passes import Run
 from dpmask.errors import JobError
@@ -124,7 +122,7 @@ class Grouped:
 
     def claims(self) -> list[dict[str, Any]]:
         """What the released files can be checked for: sizes of groups, and constraints."""
-        least = getattr(self.method, "minimum_size", None) or 0
+        least = self.method.minimum_size or 0
         found: list[dict[str, Any]] = []
         for part in self.parts:
             claim: dict[str, Any] = {"columns": list(part.variables.columns)}
@@ -141,7 +139,7 @@ class Grouped:
         found = []
         for part in self.parts:
             names, figures = ", ".join(part.variables.columns), part.figures
-            if figures.below_k > _MANY and not self._promised(figures):
+            if figures.below_k > _MANY and not self.method.minimum_size:
                 found.append(
                     f"{self.who}: {figures.below_k:.0%} of the records of {names} are in groups smaller than "
                     f"{figures.expected:.4g}, the smallest has {figures.smallest}. minimum_size makes them larger."
@@ -156,6 +154,3 @@ class Grouped:
                 for bound in figures.leaving
             ]
         return found
-
-    def _promised(self, figures: GroupFigures) -> bool:
-        return figures.smallest >= np.floor(figures.expected)
