@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,7 @@ from dpmask.kernels.vector_math import compiled
 
 Floats = NDArray[np.float64]
 
-_TILE = 512  # records whose columns stay in the cache while all are turned
+_TILE = 1 << 11  # records whose columns stay in the cache while all are turned
 
 
 def haar_orthogonal(normals: Floats) -> Floats:
@@ -22,24 +24,25 @@ def haar_orthogonal(normals: Floats) -> Floats:
     return np.ascontiguousarray(q * np.where(np.diag(r) < 0.0, -1.0, 1.0))
 
 
-def rotated(columns: list[Floats], matrix: Floats) -> Floats:
-    """D R, as columns x records: each record, a row of D, times the matrix.
+def rotated(columns: Sequence[Floats], matrix: Floats) -> list[Floats]:
+    """D R, column by column: each record, a row of D, times the matrix.
 
     No BLAS and no fused sums: where a record lies in its block must not change its last digits.
     """
-    block = np.array(columns)
-    turned = np.zeros(block.shape)
-    _rotate(block, matrix, turned)
+    turned = [np.empty(len(columns[0])) for _ in columns]
+    for start in range(0, len(columns[0]), _TILE):
+        tile = np.array([column[start : start + _TILE] for column in columns])
+        new = np.zeros(tile.shape)
+        _rotate(tile, matrix, new)
+        for column, values in zip(turned, new, strict=True):
+            column[start : start + _TILE] = values
     return turned
 
 
 @compiled(reassociate=False, contract=False)
-def _rotate(block: Floats, matrix: Floats, turned: Floats) -> None:
-    columns, records = block.shape
-    for start in range(0, records, _TILE):
-        end = min(start + _TILE, records)
-        for j in range(columns):
-            for i in range(columns):
-                factor = matrix[i, j]
-                for k in range(start, end):
-                    turned[j, k] += factor * block[i, k]
+def _rotate(tile: Floats, matrix: Floats, turned: Floats) -> None:
+    columns, records = tile.shape
+    for j in range(columns):
+        for i in range(columns):
+            for k in range(records):
+                turned[j, k] += matrix[i, j] * tile[i, k]

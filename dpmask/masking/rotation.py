@@ -121,7 +121,7 @@ class FittedRotation:
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block rotated."""
         turned = rotated([floats(rows, column) for column in self.inputs], self.matrix)
-        if not np.isfinite(turned).all():
+        if not np.isfinite(sum(float(values.sum()) for values in turned)):
             raise InputError(f"{_WHO}: the table has missing or infinite values, which cannot be rotated.")
         for column, values in zip(self.inputs, turned, strict=True):
             rows = as_floats(rows, column, values)

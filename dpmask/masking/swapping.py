@@ -218,8 +218,8 @@ class FittedSwapping:
         """What a reader of the release may know."""
         return (
             f"A random share of {self.method.share:.4g} of the values of {', '.join(self.method.columns)} changed "
-            f"places with values at most {self.method.window:.4g} of the column away in rank, each column by itself. Every "
-            "column has the values it had, so its distribution is exact; relations between columns are weaker."
+            f"places with values at most {self.method.window:.4g} of the column away in rank, each column by itself. "
+            "Every column has the values it had, so its distribution is exact; relations between columns are weaker."
         )
 
     def warnings(self) -> list[str]:
