@@ -17,21 +17,32 @@ def swapped(keys: Integers, ties: NDArray[np.uint64], draws: Floats, share: floa
     Values are ranked by their keys, equal ones by ``ties``, and cut into windows of at most ``window`` neighbours.
     Those whose draw is below ``share`` are paired within their window in the order of the draws, a random one.
     """
-    windows = _windows(np.lexsort((ties, keys)), window)
+    order = _ranked(keys, ties)
+    count = -(-len(order) // window)
+    windows = np.empty(len(order), np.int64)
+    windows[order] = np.arange(len(order)) * count // max(len(order), 1)
     chosen = np.flatnonzero(draws < share)
-    chosen = chosen[np.lexsort((draws[chosen], windows[chosen]))]
+    chosen = chosen[np.argsort(_in_one(windows[chosen], draws[chosen], count))]
     first, second = _pairs(windows[chosen])
     source = np.arange(len(keys))
     source[chosen[first]], source[chosen[second]] = chosen[second], chosen[first]
     return source
 
 
-def _windows(order: Integers, window: int) -> Integers:
-    """The window of each value: as few as hold at most so many, of about equal size."""
-    count = -(-len(order) // window)
-    windows = np.empty(len(order), np.int64)
-    windows[order] = np.arange(len(order)) * count // max(len(order), 1)
-    return windows
+def _ranked(keys: Integers, ties: NDArray[np.uint64]) -> Integers:
+    """The order of the keys, and of equal ones by their ties: these alone need the slow sort by both."""
+    order = np.argsort(keys)
+    ranked = keys[order]
+    equal = np.concatenate([[False], ranked[1:] == ranked[:-1], [False]])
+    tied = np.flatnonzero(equal[1:] | equal[:-1])
+    order[tied] = order[tied][np.lexsort((ties[order[tied]], ranked[tied]))]
+    return order
+
+
+def _in_one(windows: Integers, draws: Floats, count: int) -> Integers:
+    """Window and draw as one number that sorts by both, for one fast sort."""
+    bits = 62 - count.bit_length()
+    return (windows << bits) | (draws * 2.0**bits).astype(np.int64)
 
 
 def _pairs(windows: Integers) -> tuple[Integers, Integers]:

@@ -263,7 +263,7 @@ class _Meeting(NamedTuple):
         if self.windows.dealt > 1:
             lots = self._drawn("deal", span.first, len(values))[there] * self.windows.dealt
             owner = owner * self.windows.dealt + lots.astype(np.int64)
-        order = np.argsort(owner, kind="stable")
+        order = np.argsort(owner.astype(np.uint16), kind="stable")  # a counting sort, in 16 bits
         ends = np.searchsorted(owner[order], np.arange(self.targets + 1))
         positions, kept = there + span.first, stored(rows, self.column)[there]
         parts = [order[low:high] for low, high in pairwise(ends)]
