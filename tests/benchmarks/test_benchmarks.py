@@ -4,6 +4,7 @@ import bench_fuzzy
 import bench_memory
 import bench_noise
 import bench_probabilistic_linkage
+import bench_transforms
 
 
 def test_noise(capsys):
@@ -29,3 +30,10 @@ def test_fuzzy(capsys):
 def test_probabilistic_linkage(capsys):
     assert bench_probabilistic_linkage.main(["--rows", "1e4", "--columns", "4"]) > 0
     assert '"benchmark": "probabilistic_linkage"' in capsys.readouterr().out
+
+
+def test_transforms(capsys):
+    ratio, (small, large) = bench_transforms.main(["--rows", "1e5", "--rounds", "1"])
+    assert ratio > 0
+    assert large["driver_peak_mb"] - small["driver_peak_mb"] < 20  # rows never come to the driver
+    assert '"benchmark": "swapping"' in capsys.readouterr().out
