@@ -12,17 +12,25 @@ _PUBLIC = {
     "Lake": "dpmask.lake.source",
     "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
     "FuzzyMicroaggregation": "dpmask.masking.fuzzy_microaggregation",
+    "KMeans": "dpmask.clustering.k_means",
+    "MembershipTransform": "dpmask.masking.membership_transform",
     "Microaggregation": "dpmask.masking.microaggregation",
     "NoiseAddition": "dpmask.masking.noise",
+    "RandomRotation": "dpmask.masking.rotation",
+    "RankSwapping": "dpmask.masking.swapping",
 }
 _MODULES = ("risk", "utility")
 
 __all__ = [
     "FuzzyCMeans",
     "FuzzyMicroaggregation",
+    "KMeans",
     "Lake",
+    "MembershipTransform",
     "Microaggregation",
     "NoiseAddition",
+    "RandomRotation",
+    "RankSwapping",
     "__version__",
     "read_lake",
     "risk",

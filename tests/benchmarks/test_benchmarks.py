@@ -5,6 +5,7 @@ import bench_linkage
 import bench_memory
 import bench_noise
 import bench_probabilistic_linkage
+import bench_transforms
 
 
 def test_noise(capsys):
@@ -37,3 +38,10 @@ def test_linkage(capsys):
     assert min(seconds for best in (*wide.values(), *large.values()) for seconds in best.values()) > 0
     assert ratios[1000] > 1
     assert '"benchmark": "linkage, lake"' in capsys.readouterr().out
+
+
+def test_transforms(capsys):
+    ratio, (small, large) = bench_transforms.main(["--rows", "1e5", "--rounds", "1"])
+    assert ratio > 0
+    assert large["driver_peak_mb"] - small["driver_peak_mb"] < 20  # rows never come to the driver
+    assert '"benchmark": "swapping"' in capsys.readouterr().out
