@@ -88,3 +88,22 @@ def cut_evenly(low: int, high: int, parts: int) -> Keys:
     steps = np.arange(1, parts, dtype=object)  # Python's integers: the width may need 65 bits
     cuts = np.unique((low + steps * (high - low) // parts).astype(np.int64))
     return cuts[cuts > low]
+
+
+def window(centers: Floats, reach: float) -> tuple[Keys, Keys]:
+    """The keys of the first and the last double x with |x - center| <= reach, as this difference is rounded.
+
+    A rounded difference does not fall as x grows, so the last one is found by halving the range of keys.
+    """
+    return order_keys(-from_keys(_last(-centers, reach))), _last(centers, reach)
+
+
+def _last(centers: Floats, reach: float) -> Keys:
+    inside = order_keys(centers)
+    outside = np.full_like(inside, order_keys(np.array([np.inf]))[0])
+    while True:
+        middle = (inside & outside) + ((inside ^ outside) >> 1)  # the mean, which cannot overflow
+        if (middle == inside).all():
+            return inside
+        near = from_keys(middle) - centers <= reach
+        inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)

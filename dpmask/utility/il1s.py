@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpmask.errors import InputError
-from dpmask.kernels.deviation import deviations, merge_deviations
+from dpmask.kernels.deviation import Deviations, deviations, merge_deviations
 from dpmask.lake.checks import require_spread
 from dpmask.lake.columns import require_numeric
 from dpmask.lake.pairs import masked_name, pair
+from dpmask.utility.summary import Need, Summary
 
 _WHO = "il1s"
+NEEDS = Need.DISTANCES
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,14 @@ class StandardisedLoss:
 
     judged: ClassVar[tuple[str, ...]] = ("value",)
     public: ClassVar[bool] = True
+    definition: ClassVar[str] = (
+        "The mean of |x - x'| / (sqrt(2) S) over records, S the standard deviation of the original column, divided by "
+        "n - 1; then the mean over the columns."
+    )
+    direction: ClassVar[str] = "0 means untouched; larger means more information lost."
+    source: ClassVar[str] = (
+        "Mateo-Sanz, Sebe and Domingo-Ferrer 2004, Outlier protection in continuous microdata masking."
+    )
 
     def explain(self) -> str:
         """What the number means."""
@@ -49,7 +59,16 @@ def il1s(original: Any, masked: Any, *, columns: Sequence[str]) -> StandardisedL
     pairs = pair(original, masked, columns, _WHO)
     names = [*columns, *(masked_name(column) for column in columns)]
     require_numeric(pairs.masked_schema, names, _WHO)
-    total = pairs.reduce(names, deviations, merge_deviations, "il1s")
+    return _result(pairs.reduce(names, deviations, merge_deviations, _WHO), columns)
+
+
+def result(found: Summary) -> StandardisedLoss:
+    """IL1s from a summary of both tables."""
+    assert found.distances is not None
+    return _result(found.distances, found.numbers)
+
+
+def _result(total: Deviations, columns: Sequence[str]) -> StandardisedLoss:
     require_spread(total.original, columns, _WHO)
     for column, count in zip(columns, total.pairs, strict=True):
         if not count:
