@@ -12,11 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.slots import slot_counts, slot_tiles
+from dpmask.kernels.vector_math import compiled
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Keys = NDArray[np.int64]
 
 _LOWER = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_HIGHEST_DOUBLE = 0x7FF0_0000_0000_0000  # the key of infinity
+_LOWEST_DOUBLE = -1 - _HIGHEST_DOUBLE
+_NEGATIVE_ZERO = -1  # no value's key: it would count as 0.0
+_FEW = 256
 
 
 def order_keys(values: Floats) -> Keys:
@@ -32,9 +39,22 @@ def from_keys(keys: Keys) -> Floats:
 
 def sorted_keys(values: Floats) -> Keys:
     """The keys of a column's present values, sorted; NaN is a missing value."""
-    keys = order_keys(values[~np.isnan(values)])
+    keys = np.empty(len(values), np.int64)
+    keys = keys[: _present_keys(values, keys)]
     keys.sort()
     return keys
+
+
+@compiled(reassociate=False)
+def _present_keys(values: Floats, keys: Keys) -> int:
+    """The keys of values that are not missing, one after the other; and how many there are."""
+    count = 0
+    for row in range(len(values)):
+        value = values[row] + 0.0
+        bits = np.float64(value).view(np.int64)
+        keys[count] = bits ^ ((bits >> 63) & _LOWER)
+        count += value == value  # noqa: PLR0124 - NaN is not
+    return count
 
 
 class Positions(NamedTuple):
@@ -51,7 +71,24 @@ def positions_in(keys: Keys, values: Keys) -> Positions:
 
 def count_at(splitters: Sequence[Keys], columns: Sequence[Floats]) -> list[Positions]:
     """One block's counts at each column's splitters."""
-    return [positions_in(sorted_keys(values), cuts) for values, cuts in zip(columns, splitters, strict=True)]
+    return [_counted(values, cuts) for values, cuts in zip(columns, splitters, strict=True)]
+
+
+def _counted(values: Floats, cuts: Keys) -> Positions:
+    if not _by_grid(cuts):
+        return positions_in(sorted_keys(values), cuts)
+    edges, back = np.unique(cuts, return_inverse=True)
+    counts = np.cumsum(slot_counts(values, from_keys(edges)))
+    return Positions(counts[2 * back], counts[2 * back + 1])
+
+
+def _by_grid(cuts: Keys) -> bool:
+    """Whether a grid beats a sort: cuts are few, and all of them doubles."""
+    return len(cuts) <= _FEW and bool(_is_double(cuts).all())
+
+
+def _is_double(keys: Keys) -> NDArray[np.bool_]:
+    return (keys >= _LOWEST_DOUBLE) & (keys <= _HIGHEST_DOUBLE)
 
 
 def merge_counts(left: list[Positions], right: list[Positions]) -> list[Positions]:
@@ -70,12 +107,24 @@ class Bracket(NamedTuple):
 
 def between(brackets: Sequence[Sequence[Bracket]], columns: Sequence[Floats]) -> list[list[Keys]]:
     """One block's values inside each column's brackets."""
-    found = []
-    for values, wanted in zip(columns, brackets, strict=True):
-        keys = sorted_keys(values)
-        ends = [(keys.searchsorted(one.low, "right"), keys.searchsorted(one.high, "left")) for one in wanted]
-        found.append([keys[start:end].copy() for start, end in ends])
-    return found
+    return [_inside(values, some) for values, some in zip(columns, brackets, strict=True)]
+
+
+def _inside(values: Floats, brackets: Sequence[Bracket]) -> list[Keys]:
+    """The values inside each bracket. Brackets do not overlap; one that ends beyond the infinities has no end."""
+    ends = np.unique(np.array([(one.low, one.high) for one in brackets], np.int64).ravel())
+    ends = ends[_is_double(ends)]
+    owner = np.full(2 * len(ends) + 2, -1)
+    for number, one in enumerate(brackets):
+        first, last = np.searchsorted(ends, one.low, "right"), np.searchsorted(ends, one.high, "left")
+        owner[2 * first : 2 * last + 1] = number
+    rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for start, found in slot_tiles(values, from_keys(ends)):
+        inside = np.flatnonzero(owner[found] >= 0)
+        rows.append(start + inside)
+        owners.append(owner[found[inside]])
+    keys, number = order_keys(values[np.concatenate(rows)]), np.concatenate(owners)
+    return [keys[number == one] for one in range(len(brackets))]
 
 
 def join_values(left: list[list[Keys]], right: list[list[Keys]]) -> list[list[Keys]]:
@@ -86,8 +135,9 @@ def join_values(left: list[list[Keys]], right: list[list[Keys]]) -> list[list[Ke
 def cut_evenly(low: int, high: int, parts: int) -> Keys:
     """Splitters strictly between two keys, that cut what lies between into at most this many even parts."""
     steps = np.arange(1, parts, dtype=object)  # Python's integers: the width may need 65 bits
-    cuts = np.unique((low + steps * (high - low) // parts).astype(np.int64))
-    return cuts[cuts > low]
+    cuts = (low + steps * (high - low) // parts).astype(np.int64)
+    cuts = np.unique(np.where(cuts == _NEGATIVE_ZERO, 0, cuts))
+    return cuts[(cuts > low) & (cuts < high)]
 
 
 def window(centers: Floats, reach: float) -> tuple[Keys, Keys]:

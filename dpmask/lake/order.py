@@ -181,12 +181,12 @@ def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:
 
 def draw_samples(share: float, columns: Sequence[Floats], span: Span) -> list[Sample]:
     """A block's share of each column's sample: the same records for any partitioning."""
-    drawn = record_uniforms(_KEY, span.first, len(columns[0])) < share
-    present = [~np.isnan(values) for values in columns]
-    return [
-        Sample(int(there.sum()), order_keys(values[there & drawn]))
-        for values, there in zip(columns, present, strict=True)
-    ]
+    drawn = np.flatnonzero(record_uniforms(_KEY, span.first, len(columns[0])) < share)
+    return [Sample(len(one) - int(np.isnan(one).sum()), order_keys(_present(one[drawn]))) for one in columns]
+
+
+def _present(values: Floats) -> Floats:
+    return values[~np.isnan(values)]
 
 
 def join_samples(left: list[Sample], right: list[Sample]) -> list[Sample]:

@@ -71,9 +71,7 @@ def _require_two(columns: Sequence[str]) -> None:
 def result(found: Summary) -> CorrelationChange:
     """The changes, from a summary of both tables."""
     _require_two(found.numbers)
-    before, after = (look.moments for look in found.looks)
-    assert before is not None
-    assert after is not None
+    before, after = found.before, found.after
     require_spread(before.moments, found.numbers, _WHO)
     require_values(after.moments, found.numbers, _WHO)
     change = np.nan_to_num(after.correlation) - before.correlation

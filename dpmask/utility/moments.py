@@ -58,7 +58,7 @@ def moments(original: Any, masked: Any, *, columns: Sequence[str]) -> MomentChan
 
 def result(found: Summary) -> MomentChange:
     """The changes, from a summary of both tables."""
-    before, after = (look.moments.moments for look in found.looks if look.moments is not None)
+    before, after = found.before.moments, found.after.moments
     require_spread(before, found.numbers, _WHO)
     require_values(after, found.numbers, _WHO)
     means = ((after.mean - before.mean) + (after.rest - before.rest)) / before.sd

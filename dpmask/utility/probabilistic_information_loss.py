@@ -104,9 +104,7 @@ class _Change(NamedTuple):
 
 def result(found: Summary, n_ref: int = 1000) -> ProbabilisticLoss:
     """PIL from a summary of both tables."""
-    before, after = (look.moments for look in found.looks)
-    assert before is not None
-    assert after is not None
+    before, after = found.before, found.after
     for side in (before, after):
         require_values(side.moments, found.numbers, _WHO)
     changes = dict(zip(GROUPS, _changes(before, after, found.quantiles, found.within), strict=True))

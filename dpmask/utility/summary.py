@@ -23,7 +23,7 @@ import numpy as np
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
-from dpmask.kernels.deviation import Deviations, deviations, merge_deviations
+from dpmask.kernels.deviation import Gaps, gaps, merge_gaps
 from dpmask.kernels.order import (
     Bracket,
     Counts,
@@ -50,7 +50,8 @@ PERCENTS = np.arange(5, 100, 5)
 WINDOW = 1000
 """The density at a quantile is that within the range over this on either side."""
 
-_SPLITTERS = 1 << 18  # sampled values of all columns together
+_FEWEST, _APART = 1 << 12, 1 << 12  # sampled values of a column: at least so many, and one in so many records
+_SPLITTERS = 1 << 18  # those of all columns together, at most
 _Found = TypeVar("_Found")
 
 
@@ -88,7 +89,7 @@ class Summary:
     numbers: list[str]
     categories: list[str]
     looks: tuple[Look, Look]
-    distances: Deviations | None
+    gaps: Gaps | None
     steps: list[Steps]
     quantiles: tuple[list[Floats], list[Floats]]
     within: list[Counts]  # for each column and quantile: how many originals lie within the window
@@ -98,6 +99,18 @@ class Summary:
     def columns(self) -> list[str]:
         """All columns, numbers first."""
         return [*self.numbers, *self.categories]
+
+    @property
+    def before(self) -> CoMoments:
+        """The original's moments, where they were asked for."""
+        assert self.looks[0].moments is not None
+        return self.looks[0].moments
+
+    @property
+    def after(self) -> CoMoments:
+        """The masked table's."""
+        assert self.looks[1].moments is not None
+        return self.looks[1].moments
 
     def shares(self, who: str) -> list[tuple[Floats, Floats]]:
         """For each column the share of records with each value or in each bin, missing values among them."""
@@ -216,12 +229,14 @@ class _Reading:
     categories: list[str]
     who: str
 
-    def look(self, needs: Need) -> tuple[tuple[Look, Look], Deviations | None]:
+    def look(self, needs: Need) -> tuple[tuple[Look, Look], Gaps | None]:
         """The first pass."""
         orders = [4 if needs & Need.HIGHER else 2, 2] if needs & Need.MOMENTS else [0, 0]
-        most = _SPLITTERS // max(len(self.numbers), 1)
         sampled = bool(needs & (Need.QUANTILES | Need.STEPS | Need.BINS))
-        shares = [sampled_share(rows, most) if sampled else 0.0 for rows in self.sides.rows]
+        most = _SPLITTERS // max(len(self.numbers), 1)
+        shares = [
+            sampled_share(rows, min(max(rows // _APART, _FEWEST), most)) if sampled else 0.0 for rows in self.sides.rows
+        ]
         functions = [
             partial(_look, self.numbers, self.categories, order, share)
             for order, share in zip(orders, shares, strict=True)
@@ -257,9 +272,9 @@ def _look(numbers: Sequence[str], categories: Sequence[str], order: int, share: 
 
 def _look_at_pairs(
     numbers: Sequence[str], columns: tuple[str, ...], functions: Sequence[Callable[..., Look]], rows: Rows, span: Span
-) -> tuple[list[Look], Deviations]:
+) -> tuple[list[Look], Gaps]:
     both = [floats(rows, name) for name in _twice(numbers)]
-    return _both(columns, functions, rows, span), deviations(both)
+    return _both(columns, functions, rows, span), gaps(both)
 
 
 def _merge_looks(left: Look, right: Look) -> Look:
@@ -271,10 +286,8 @@ def _merge_looks(left: Look, right: Look) -> Look:
     )
 
 
-def _merge_pairs(
-    left: tuple[list[Look], Deviations], right: tuple[list[Look], Deviations]
-) -> tuple[list[Look], Deviations]:
-    return _merge_both(_merge_looks, left[0], right[0]), merge_deviations(left[1], right[1])
+def _merge_pairs(left: tuple[list[Look], Gaps], right: tuple[list[Look], Gaps]) -> tuple[list[Look], Gaps]:
+    return _merge_both(_merge_looks, left[0], right[0]), merge_gaps(left[1], right[1])
 
 
 def _settled(look: Look) -> Look:
