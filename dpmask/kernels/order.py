@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.slots import slot_counts, slot_tiles
+from dpmask.kernels.slots import grid_over, rows_in_slots, slot_counts
 from dpmask.kernels.vector_math import compiled
 
 Floats = NDArray[np.float64]
@@ -23,7 +23,8 @@ _LOWER = np.int64(0x7FFF_FFFF_FFFF_FFFF)
 _HIGHEST_DOUBLE = 0x7FF0_0000_0000_0000  # the key of infinity
 _LOWEST_DOUBLE = -1 - _HIGHEST_DOUBLE
 _NEGATIVE_ZERO = -1  # no value's key: it would count as 0.0
-_FEW = 256
+_FEW, _MANY = 256, 1 << 12
+_CROWDED = 3.0
 
 
 def order_keys(values: Floats) -> Keys:
@@ -75,16 +76,14 @@ def count_at(splitters: Sequence[Keys], columns: Sequence[Floats]) -> list[Posit
 
 
 def _counted(values: Floats, cuts: Keys) -> Positions:
-    if not _by_grid(cuts):
-        return positions_in(sorted_keys(values), cuts)
-    edges, back = np.unique(cuts, return_inverse=True)
-    counts = np.cumsum(slot_counts(values, from_keys(edges)))
-    return Positions(counts[2 * back], counts[2 * back + 1])
-
-
-def _by_grid(cuts: Keys) -> bool:
-    """Whether a grid beats a sort: cuts are few, and all of them doubles."""
-    return len(cuts) <= _FEW and bool(_is_double(cuts).all())
+    """By a grid over the cuts, unless a sort of the values is faster: then the cuts are many, or crowd in few places."""
+    if len(cuts) <= _MANY and _is_double(cuts).all():
+        edges, back = np.unique(cuts, return_inverse=True)
+        grid = grid_over(from_keys(edges))
+        if len(cuts) <= _FEW or grid.crowding < _CROWDED:
+            counts = np.cumsum(slot_counts(values, grid))
+            return Positions(counts[2 * back], counts[2 * back + 1])
+    return positions_in(sorted_keys(values), cuts)
 
 
 def _is_double(keys: Keys) -> NDArray[np.bool_]:
@@ -118,13 +117,9 @@ def _inside(values: Floats, brackets: Sequence[Bracket]) -> list[Keys]:
     for number, one in enumerate(brackets):
         first, last = np.searchsorted(ends, one.low, "right"), np.searchsorted(ends, one.high, "left")
         owner[2 * first : 2 * last + 1] = number
-    rows, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for start, found in slot_tiles(values, from_keys(ends)):
-        inside = np.flatnonzero(owner[found] >= 0)
-        rows.append(start + inside)
-        owners.append(owner[found[inside]])
-    keys, number = order_keys(values[np.concatenate(rows)]), np.concatenate(owners)
-    return [keys[number == one] for one in range(len(brackets))]
+    rows, slots = rows_in_slots(values, grid_over(from_keys(ends)), owner >= 0)
+    keys, owners = order_keys(values[rows]), owner[slots]
+    return [keys[owners == number] for number in range(len(brackets))]
 
 
 def join_values(left: list[list[Keys]], right: list[list[Keys]]) -> list[list[Keys]]:

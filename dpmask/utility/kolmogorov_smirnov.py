@@ -1,6 +1,6 @@
 """The Kolmogorov-Smirnov distance between each column's distributions before and after masking.
 
-D = sup |F(x) - F'(x)|. Both distribution functions are counted exactly at sampled values of both tables, 4,096 of each
+D = sup |F(x) - F'(x)|. Both distribution functions are counted exactly at sampled values of both tables, 2,048 of each
 or more: D on bins whose edges are sampled quantiles. Between two edges neither function can do more than rise from its
 value at the one to its value at the other, which bounds what the bins hide: the exact D lies between ``value`` and
 ``upper``. For tables no larger than the sample, and columns with few values, the two are one. Two passes over each

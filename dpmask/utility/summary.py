@@ -50,7 +50,7 @@ PERCENTS = np.arange(5, 100, 5)
 WINDOW = 1000
 """The density at a quantile is that within the range over this on either side."""
 
-_FEWEST, _APART = 1 << 12, 1 << 12  # sampled values of a column: at least so many, and one in so many records
+_FEWEST, _APART = 1 << 11, 1 << 13  # sampled values of a column: at least so many, and one in so many records
 _SPLITTERS = 1 << 18  # those of all columns together, at most
 _Found = TypeVar("_Found")
 
