@@ -13,28 +13,47 @@ from dpmask.kernels.moments import Moments, column_moments, merge_moments
 Floats = NDArray[np.float64]
 
 
-class Deviations(NamedTuple):
-    """For each column: pairs with both values present, the sum of |x - x'| over them, and the original's moments."""
+class Gaps(NamedTuple):
+    """For each column: pairs with both values present, and the sum of |x - x'| over them."""
 
     pairs: NDArray[np.int64]
     absolute: Floats
+
+
+class Deviations(NamedTuple):
+    """The gaps of each column, and the original's moments."""
+
+    gaps: Gaps
     original: Moments
+
+
+def gaps(columns: Sequence[Floats]) -> Gaps:
+    """The gaps in one block, given as its original columns and then the masked ones, in the same order."""
+    half = len(columns) // 2
+    sums = [_gap(x, y) for x, y in zip(columns[:half], columns[half:], strict=True)]
+    return Gaps(np.array([count for count, _ in sums]), np.array([total for _, total in sums]))
+
+
+def _gap(x: Floats, y: Floats) -> tuple[int, float]:
+    gap = x - y
+    np.abs(gap, out=gap)
+    total = gap.sum()
+    if np.isnan(total):
+        gap = gap[~np.isnan(gap)]
+        total = gap.sum()
+    return len(gap), float(total)
+
+
+def merge_gaps(left: Gaps, right: Gaps) -> Gaps:
+    """The gaps of both parts together."""
+    return Gaps(left.pairs + right.pairs, left.absolute + right.absolute)
 
 
 def deviations(columns: Sequence[Floats]) -> Deviations:
     """The deviations in one block, given as its original columns and then the masked ones, in the same order."""
-    half = len(columns) // 2
-    gaps = [np.abs(x - y) for x, y in zip(columns[:half], columns[half:], strict=True)]
-    present = [gap[~np.isnan(gap)] for gap in gaps]
-    return Deviations(
-        np.array([len(gap) for gap in present]),
-        np.array([gap.sum() for gap in present]),
-        column_moments(columns[:half]),
-    )
+    return Deviations(gaps(columns), column_moments(columns[: len(columns) // 2]))
 
 
 def merge_deviations(left: Deviations, right: Deviations) -> Deviations:
     """The deviations of both parts together."""
-    return Deviations(
-        left.pairs + right.pairs, left.absolute + right.absolute, merge_moments(left.original, right.original)
-    )
+    return Deviations(merge_gaps(left.gaps, right.gaps), merge_moments(left.original, right.original))

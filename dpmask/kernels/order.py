@@ -12,11 +12,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.slots import grid_over, rows_in_slots, slot_counts
+from dpmask.kernels.vector_math import compiled
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Keys = NDArray[np.int64]
 
 _LOWER = np.int64(0x7FFF_FFFF_FFFF_FFFF)
+_HIGHEST_DOUBLE = 0x7FF0_0000_0000_0000  # the key of infinity
+_LOWEST_DOUBLE = -1 - _HIGHEST_DOUBLE
+_NEGATIVE_ZERO = -1  # no value's key: it would count as 0.0
+_FEW, _MANY = 256, 1 << 12
+_CROWDED = 3.0
 
 
 def order_keys(values: Floats) -> Keys:
@@ -32,9 +40,22 @@ def from_keys(keys: Keys) -> Floats:
 
 def sorted_keys(values: Floats) -> Keys:
     """The keys of a column's present values, sorted; NaN is a missing value."""
-    keys = order_keys(values[~np.isnan(values)])
+    keys = np.empty(len(values), np.int64)
+    keys = keys[: _present_keys(values, keys)]
     keys.sort()
     return keys
+
+
+@compiled(reassociate=False)
+def _present_keys(values: Floats, keys: Keys) -> int:
+    """The keys of values that are not missing, one after the other; and how many there are."""
+    count = 0
+    for row in range(len(values)):
+        value = values[row] + 0.0
+        bits = np.float64(value).view(np.int64)
+        keys[count] = bits ^ ((bits >> 63) & _LOWER)
+        count += value == value  # noqa: PLR0124 - NaN is not
+    return count
 
 
 class Positions(NamedTuple):
@@ -51,7 +72,22 @@ def positions_in(keys: Keys, values: Keys) -> Positions:
 
 def count_at(splitters: Sequence[Keys], columns: Sequence[Floats]) -> list[Positions]:
     """One block's counts at each column's splitters."""
-    return [positions_in(sorted_keys(values), cuts) for values, cuts in zip(columns, splitters, strict=True)]
+    return [_counted(values, cuts) for values, cuts in zip(columns, splitters, strict=True)]
+
+
+def _counted(values: Floats, cuts: Keys) -> Positions:
+    """By a grid over the cuts, unless a sort of the values is faster: then the cuts are many, or crowd in few places."""
+    if len(cuts) <= _MANY and _is_double(cuts).all():
+        edges, back = np.unique(cuts, return_inverse=True)
+        grid = grid_over(from_keys(edges))
+        if len(cuts) <= _FEW or grid.crowding < _CROWDED:
+            counts = np.cumsum(slot_counts(values, grid))
+            return Positions(counts[2 * back], counts[2 * back + 1])
+    return positions_in(sorted_keys(values), cuts)
+
+
+def _is_double(keys: Keys) -> NDArray[np.bool_]:
+    return (keys >= _LOWEST_DOUBLE) & (keys <= _HIGHEST_DOUBLE)
 
 
 def merge_counts(left: list[Positions], right: list[Positions]) -> list[Positions]:
@@ -70,12 +106,20 @@ class Bracket(NamedTuple):
 
 def between(brackets: Sequence[Sequence[Bracket]], columns: Sequence[Floats]) -> list[list[Keys]]:
     """One block's values inside each column's brackets."""
-    found = []
-    for values, wanted in zip(columns, brackets, strict=True):
-        keys = sorted_keys(values)
-        ends = [(keys.searchsorted(one.low, "right"), keys.searchsorted(one.high, "left")) for one in wanted]
-        found.append([keys[start:end].copy() for start, end in ends])
-    return found
+    return [_inside(values, some) for values, some in zip(columns, brackets, strict=True)]
+
+
+def _inside(values: Floats, brackets: Sequence[Bracket]) -> list[Keys]:
+    """The values inside each bracket. Brackets do not overlap; one that ends beyond the infinities has no end."""
+    ends = np.unique(np.array([(one.low, one.high) for one in brackets], np.int64).ravel())
+    ends = ends[_is_double(ends)]
+    owner = np.full(2 * len(ends) + 2, -1)
+    for number, one in enumerate(brackets):
+        first, last = np.searchsorted(ends, one.low, "right"), np.searchsorted(ends, one.high, "left")
+        owner[2 * first : 2 * last + 1] = number
+    rows, slots = rows_in_slots(values, grid_over(from_keys(ends)), owner >= 0)
+    keys, owners = order_keys(values[rows]), owner[slots]
+    return [keys[owners == number] for number in range(len(brackets))]
 
 
 def join_values(left: list[list[Keys]], right: list[list[Keys]]) -> list[list[Keys]]:
@@ -86,5 +130,25 @@ def join_values(left: list[list[Keys]], right: list[list[Keys]]) -> list[list[Ke
 def cut_evenly(low: int, high: int, parts: int) -> Keys:
     """Splitters strictly between two keys, that cut what lies between into at most this many even parts."""
     steps = np.arange(1, parts, dtype=object)  # Python's integers: the width may need 65 bits
-    cuts = np.unique((low + steps * (high - low) // parts).astype(np.int64))
-    return cuts[cuts > low]
+    cuts = (low + steps * (high - low) // parts).astype(np.int64)
+    cuts = np.unique(np.where(cuts == _NEGATIVE_ZERO, 0, cuts))
+    return cuts[(cuts > low) & (cuts < high)]
+
+
+def window(centers: Floats, reach: float) -> tuple[Keys, Keys]:
+    """The keys of the first and the last double x with |x - center| <= reach, as this difference is rounded.
+
+    A rounded difference does not fall as x grows, so the last one is found by halving the range of keys.
+    """
+    return order_keys(-from_keys(_last(-centers, reach))), _last(centers, reach)
+
+
+def _last(centers: Floats, reach: float) -> Keys:
+    inside = order_keys(centers)
+    outside = np.full_like(inside, order_keys(np.array([np.inf]))[0])
+    while True:
+        middle = (inside & outside) + ((inside ^ outside) >> 1)  # the mean, which cannot overflow
+        if (middle == inside).all():
+            return inside
+        near = from_keys(middle) - centers <= reach
+        inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)

@@ -20,10 +20,8 @@ def require_finite(moments: Moments, columns: Sequence[str], who: str) -> None:
 
 def require_spread(moments: Moments, columns: Sequence[str], who: str) -> None:
     """Refuse columns that are infinite somewhere, empty, or constant."""
-    require_finite(moments, columns, who)
+    require_values(moments, columns, who)
     for number, column in enumerate(columns):
-        if not moments.values[number]:
-            raise _empty(who, column)
         if moments.values[number] == 1:
             raise InputError(f"{who}: column '{column}' has a value in one record only; at least 2 are needed.")
         if moments.low[number] == moments.high[number]:
@@ -32,6 +30,14 @@ def require_spread(moments: Moments, columns: Sequence[str], who: str) -> None:
             raise InputError(
                 f"{who}: column '{column}' is too large or too small for its standard deviation. Rescale it."
             )
+
+
+def require_values(moments: Moments, columns: Sequence[str], who: str) -> None:
+    """Refuse columns that are infinite somewhere, or empty."""
+    require_finite(moments, columns, who)
+    for number, column in enumerate(columns):
+        if not moments.values[number]:
+            raise _empty(who, column)
 
 
 def require_spread_by_footers(table: Table, columns: Sequence[str], who: str) -> None:

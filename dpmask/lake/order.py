@@ -41,9 +41,16 @@ Ranks = Callable[[int], Sequence[int]]
 """From the number of values a column has to the ranks that are wanted, 0 the smallest."""
 
 
-class _Sample(NamedTuple):
+class Sample(NamedTuple):
+    """How many values a column has, and the keys of some of them."""
+
     values: int
     keys: Keys
+
+    @property
+    def whole(self) -> bool:
+        """Whether the sample is the column."""
+        return len(self.keys) == self.values
 
 
 class Ordered(NamedTuple):
@@ -57,7 +64,7 @@ def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: 
     """For each column the values at the ranks that ``ranks`` names; none where the column has no value."""
     samples = _sampled(table, columns, label)
     wanted = [list(ranks(sample.values)) if sample.values else [] for sample in samples]
-    searches = [_Search(rows, sample) for rows, sample in zip(wanted, samples, strict=True)]
+    searches = [Search(rows, sample) for rows, sample in zip(wanted, samples, strict=True)]
     splitters = [search.splitters() for search in searches]
     while any(len(cuts) for cuts in splitters):
         counted = _positions(table, columns, splitters, f"{label}: count")
@@ -97,16 +104,16 @@ def sampled_splitters(table: Table, columns: Sequence[str], parts: int, label: s
     ]
 
 
-class _Search:
+class Search:
     """Where the wanted ranks of one column lie: answered, or in a bracket that narrows with every count."""
 
-    def __init__(self, ranks: Sequence[int], sample: _Sample) -> None:
+    def __init__(self, ranks: Sequence[int], sample: Sample) -> None:
         self.size = sample.values
         self.answers: dict[int, int] = {}
         whole = Bracket(_LOWEST, _HIGHEST, 0, sample.values)
         self.open = dict.fromkeys(sorted(set(ranks)), whole)
         self.next = np.unique(sample.keys)
-        if len(sample.keys) == sample.values:  # small: the sample is the column
+        if sample.whole:
             self.answers = {rank: int(sample.keys[rank]) for rank in self.open}
             self.open = {}
 
@@ -156,24 +163,35 @@ class _Search:
         return from_keys(np.array([self.answers[rank] for rank in ranks], np.int64))
 
 
-def _sampled(table: Table, columns: Sequence[str], label: str) -> list[_Sample]:
-    share = min(1.0, _SAMPLE / max(table.rows, 1))
-    task = table.on_floats(columns, partial(_draw, share))
-    found: list[_Sample] = reduce_blocks(task, _join_samples, table.blocks, f"{label}: sample")
-    return [_Sample(one.values, np.sort(one.keys)) for one in found]
+def _sampled(table: Table, columns: Sequence[str], label: str) -> list[Sample]:
+    task = table.on_floats(columns, partial(draw_samples, sampled_share(table.rows)))
+    found: list[Sample] = reduce_blocks(task, join_samples, table.blocks, f"{label}: sample")
+    return sorted_samples(found)
 
 
-def _draw(share: float, columns: list[Floats], span: Span) -> list[_Sample]:
-    drawn = record_uniforms(_KEY, span.first, len(columns[0])) < share
-    present = [~np.isnan(values) for values in columns]
-    return [
-        _Sample(int(there.sum()), order_keys(values[there & drawn]))
-        for values, there in zip(columns, present, strict=True)
-    ]
+def sampled_share(rows: int, most: int | None = None) -> float:
+    """The share of records to sample of so many."""
+    return min(1.0, min(_SAMPLE, most or _SAMPLE) / max(rows, 1))
 
 
-def _join_samples(left: list[_Sample], right: list[_Sample]) -> list[_Sample]:
-    return [_Sample(a.values + b.values, np.concatenate([a.keys, b.keys])) for a, b in zip(left, right, strict=True)]
+def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:
+    """Joined samples, each in order."""
+    return [Sample(one.values, np.sort(one.keys)) for one in samples]
+
+
+def draw_samples(share: float, columns: Sequence[Floats], span: Span) -> list[Sample]:
+    """A block's share of each column's sample: the same records for any partitioning."""
+    drawn = np.flatnonzero(record_uniforms(_KEY, span.first, len(columns[0])) < share)
+    return [Sample(len(one) - int(np.isnan(one).sum()), order_keys(_present(one[drawn]))) for one in columns]
+
+
+def _present(values: Floats) -> Floats:
+    return values[~np.isnan(values)]
+
+
+def join_samples(left: list[Sample], right: list[Sample]) -> list[Sample]:
+    """The samples of both parts together."""
+    return [Sample(a.values + b.values, np.concatenate([a.keys, b.keys])) for a, b in zip(left, right, strict=True)]
 
 
 def _positions(table: Table, columns: Sequence[str], splitters: Sequence[Keys], label: str) -> list[Positions]:

@@ -7,6 +7,13 @@ from typing import Any
 
 MEASURES = {
     "il1s": "dpmask.utility.il1s:il1s",
+    "probabilistic_information_loss": ("dpmask.utility.probabilistic_information_loss:probabilistic_information_loss"),
+    "moments": "dpmask.utility.moments:moments",
+    "correlations": "dpmask.utility.correlations:correlations",
+    "kolmogorov_smirnov": "dpmask.utility.kolmogorov_smirnov:kolmogorov_smirnov",
+    "total_variation": "dpmask.utility.total_variation:total_variation",
+    "hellinger": "dpmask.utility.hellinger:hellinger",
+    "propensity": "dpmask.utility.propensity:propensity",
     "cluster_distance": "dpmask.utility.cluster_distance:cluster_distance",
     "misclassification": "dpmask.utility.misclassification:misclassification",
 }
@@ -22,4 +29,7 @@ def measure_function(name: str) -> Any:
 def __getattr__(name: str) -> Any:
     if name in MEASURES:
         return measure_function(name)
+    if name == "summarise":
+        globals()[name] = found = import_module("dpmask.utility.summarise").summarise
+        return found
     raise AttributeError(f"module 'dpmask.utility' has no attribute '{name}'")

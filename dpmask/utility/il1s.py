@@ -14,12 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpmask.errors import InputError
-from dpmask.kernels.deviation import deviations, merge_deviations
+from dpmask.kernels.deviation import Gaps, deviations, merge_deviations
+from dpmask.kernels.moments import Moments
 from dpmask.lake.checks import require_spread
 from dpmask.lake.columns import require_numeric
 from dpmask.lake.pairs import masked_name, pair
+from dpmask.utility.summary import Need, Summary
 
 _WHO = "il1s"
+NEEDS = Need.DISTANCES | Need.MOMENTS
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,14 @@ class StandardisedLoss:
 
     judged: ClassVar[tuple[str, ...]] = ("value",)
     public: ClassVar[bool] = True
+    definition: ClassVar[str] = (
+        "The mean of |x - x'| / (sqrt(2) S) over records, S the standard deviation of the original column, divided by "
+        "n - 1; then the mean over the columns."
+    )
+    direction: ClassVar[str] = "0 means untouched; larger means more information lost."
+    source: ClassVar[str] = (
+        "Mateo-Sanz, Sebe and Domingo-Ferrer 2004, Outlier protection in continuous microdata masking."
+    )
 
     def explain(self) -> str:
         """What the number means."""
@@ -49,12 +60,21 @@ def il1s(original: Any, masked: Any, *, columns: Sequence[str]) -> StandardisedL
     pairs = pair(original, masked, columns, _WHO)
     names = [*columns, *(masked_name(column) for column in columns)]
     require_numeric(pairs.masked_schema, names, _WHO)
-    total = pairs.reduce(names, deviations, merge_deviations, "il1s")
-    require_spread(total.original, columns, _WHO)
-    for column, count in zip(columns, total.pairs, strict=True):
+    return _result(*pairs.reduce(names, deviations, merge_deviations, _WHO), columns)
+
+
+def result(found: Summary) -> StandardisedLoss:
+    """IL1s from a summary of both tables."""
+    assert found.gaps is not None
+    return _result(found.gaps, found.before.moments, found.numbers)
+
+
+def _result(gaps: Gaps, original: Moments, columns: Sequence[str]) -> StandardisedLoss:
+    require_spread(original, columns, _WHO)
+    for column, count in zip(columns, gaps.pairs, strict=True):
         if not count:
             raise InputError(f"{_WHO}: column '{column}' has no record with a value before and after masking.")
-    sd = total.original.sd * (total.original.values / (total.original.values - 1)) ** 0.5
-    with_pairs = zip(columns, total.absolute, total.pairs, sd, strict=True)
+    sd = original.sd * (original.values / (original.values - 1)) ** 0.5
+    with_pairs = zip(columns, gaps.absolute, gaps.pairs, sd, strict=True)
     parts = {name: float(gap / count / (math.sqrt(2) * s)) for name, gap, count, s in with_pairs}
     return StandardisedLoss(sum(parts.values()) / len(parts), parts)

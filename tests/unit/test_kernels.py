@@ -55,12 +55,12 @@ def test_noise_by_hand():
 def test_deviations_by_hand():
     original, masked = [[1.0, 2, np.nan, 4]], [[2.0, 0, 5, np.nan]]
     found = deviations(np.array(original + masked))
-    assert found.pairs.tolist() == [2]
-    assert found.absolute.tolist() == [3]
+    assert found.gaps.pairs.tolist() == [2]
+    assert found.gaps.absolute.tolist() == [3]
     assert found.original.values.tolist() == [3]
     both = merge_deviations(found, found)
-    assert both.absolute.tolist() == [6]
-    assert both.pairs.tolist() == [4]
+    assert both.gaps.absolute.tolist() == [6]
+    assert both.gaps.pairs.tolist() == [4]
 
 
 def words_and_uniforms():
