@@ -28,33 +28,34 @@ class PairSums(NamedTuple):
 def pair_sums(columns: Sequence[Floats]) -> PairSums:
     """The sums of one block, given as its columns; NaN and infinities are missing values."""
     values = np.array(columns)
-    present = np.isfinite(values)
-    whole = bool(present.all())
-    if not whole:
-        values[~present] = 0.0
-    count = present.sum(axis=1)
-    center = values.sum(axis=1) / np.maximum(count, 1)
-    values -= center[:, None]
-    if not whole:
-        values[~present] = 0.0
+    absent = ~np.isfinite(values)
+    values[absent] = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of values near the largest double have no correlation
+        center = values.sum(axis=1) / np.maximum((~absent).sum(axis=1), 1)
+        values -= center[:, None]
+        values[absent] = 0.0
+        return _sums(center, values, (~absent).astype(np.float64) if absent.any() else None)
+
+
+def _sums(center: Floats, values: Floats, there: Floats | None) -> PairSums:
+    """The sums of centred values, 0 where there is none; where all are there, most of them are the same for all j."""
     products = values @ values.T
-    if whole:
-        shape = products.shape
-        sums, squares = values.sum(axis=1), np.diagonal(products)
-        records = np.full(shape, float(values.shape[1]))
-        return PairSums(
-            center, records, *(np.broadcast_to(one[:, None], shape).copy() for one in (sums, squares)), products
-        )
-    there = present.astype(np.float64)
-    return PairSums(center, there @ there.T, values @ there.T, np.square(values) @ there.T, products)
+    if there is not None:
+        return PairSums(center, there @ there.T, values @ there.T, np.square(values) @ there.T, products)
+    same = np.ones(len(values))
+    records = np.full(products.shape, float(values.shape[1]))
+    return PairSums(
+        center, records, np.outer(values.sum(axis=1), same), np.outer(np.diagonal(products), same), products
+    )
 
 
 def merge_pair_sums(left: PairSums, right: PairSums) -> PairSums:
     """The sums of both parts together, as deviations from the left one's centre."""
     nothing = np.diagonal(left.records) == 0
     center = np.where(nothing, right.center, left.center)
-    moved = _around(right, center)
-    return PairSums(center, *(one + two for one, two in zip(left[1:], moved[1:], strict=True)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        moved = _around(right, center)
+        return PairSums(center, *(one + two for one, two in zip(left[1:], moved[1:], strict=True)))
 
 
 def _around(part: PairSums, center: Floats) -> PairSums:
@@ -69,9 +70,9 @@ def _around(part: PairSums, center: Floats) -> PairSums:
 def correlations(total: PairSums) -> Floats:
     """Pearson's r of each pair; NaN where fewer than two records have both values, or one of them does not vary."""
     records = np.where(total.records > 1, total.records, np.nan)
-    mean = total.sums / records
-    variance = total.squares / records - mean**2
-    variance[variance <= 1e-14 * total.squares / records] = np.nan
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = total.sums / records
+        variance = total.squares / records - mean**2
+        variance[~(variance > 1e-14 * total.squares / records)] = np.nan
         found: Floats = (total.products / records - mean * mean.T) / np.sqrt(variance * variance.T)
     return np.clip(found, -1.0, 1.0)

@@ -1,14 +1,15 @@
 """The numbers behind the charts: how each column was spread before and after masking, and how columns hang together.
 
-One pass over both tables, a small summary for each block: counts on a grid of round numbers (its range from the
-original's footers; where these do not say, from one pass more), counts of categories, and sums for the correlations.
-Counts are exact, and the same for any partitioning. Memory per task: one block, and 16 KB for each column.
+One pass over both tables, a small summary for each block: counts on a grid of round numbers, counts of categories, and
+sums for the correlations. Where the grid lies follows from 2,000 masked values of each column, from five blocks at most
+(ten where a stretch of them lies across two); nothing in it tells of an original. Counts are exact, and the same for
+any partitioning. Memory per task: one block, and 16 KB for each column.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,8 +17,7 @@ import numpy as np
 
 from dpmask.engine.passes import Span
 from dpmask.kernels.correlation import PairSums, correlations, merge_pair_sums, pair_sums
-from dpmask.kernels.histogram import Counts, Grid, common_bars, even_grid, grid_counts
-from dpmask.kernels.moments import column_moments, merge_moments
+from dpmask.kernels.histogram import Bars, Counts, Grid, common_bars, even_grid, grid_counts
 from dpmask.lake.columns import Rows, category_counts, floats, is_category, is_numeric, rounding_step
 from dpmask.lake.pairs import masked_name, pair
 from dpmask.lake.table import Table
@@ -29,6 +29,8 @@ _WHO = "report"
 _CELLS = 1024
 _MOST_BARS = 32
 _TAIL = 0.005
+_STRETCHES, _STRETCH = 5, 400
+_LARGEST = 1e308
 _MOST_CATEGORIES = 1000
 _SHOWN_CATEGORIES = 12
 
@@ -83,28 +85,35 @@ def _kinds(original: Table, masked: Table, columns: Sequence[str], related: Sequ
 
 
 def _grids(original: Table, masked: Table, columns: Sequence[str]) -> dict[str, Grid]:
-    """A grid for each column of numbers that has any."""
-    ranges = {name: _known_range(original, name) for name in columns}
-    unknown = [name for name, ends in ranges.items() if ends is None]
-    if unknown:
-        moments = original.reduce(unknown, column_moments, merge_moments, "report: ranges")
-        ranges |= {name: (moments.low[n], moments.high[n]) for n, name in enumerate(unknown)}
-    steps = [one.masked_schema for one in (original, masked)]
-    return {
-        name: even_grid(*map(float, ends), _CELLS, all(rounding_step(one.field(name).type) == 1 for one in steps))
-        for name, ends in ranges.items()
-        if ends is not None and ends[0] <= ends[1]
-    }
+    """A grid for each column of numbers that has any: round the middle of the masked values, three times as wide."""
+    grids = {}
+    for name, values in zip(columns, _sampled(masked, columns), strict=True):
+        if len(values):
+            low, high = np.quantile(values, [_TAIL, 1 - _TAIL])
+            reach = high / 2 - low / 2  # halves: the difference of two doubles may be none
+            kinds = [one.masked_schema.field(name).type for one in (original, masked)]
+            with np.errstate(over="ignore"):
+                ends = np.clip([low - 2 * reach, high + 2 * reach], -_LARGEST, _LARGEST)
+            grids[name] = even_grid(*map(float, ends), _CELLS, all(rounding_step(kind) == 1 for kind in kinds))
+    return grids
 
 
-def _known_range(table: Table, column: str) -> tuple[float, float] | None:
-    """A column's range as footers tell it, if they do."""
-    facts = table.facts.get(column)
-    try:
-        low, high = float(facts.low), float(facts.high)  # type: ignore[union-attr]
-    except (AttributeError, TypeError, ValueError):
-        return None
-    return (low, high) if column not in table.changed and math.isfinite(low) and math.isfinite(high) else None
+def _sampled(table: Table, columns: Sequence[str]) -> list[Any]:
+    """Some values of each column, from the same few stretches of records however the table is cut into blocks."""
+    length = min(_STRETCH, -(-table.rows // _STRETCHES))
+    starts = [(2 * n + 1) * (table.rows - length) // (2 * _STRETCHES) for n in range(_STRETCHES)]
+    blocks = [one for one in table.blocks if any(one.first - length < at < one.first + one.rows for at in starts)]
+    if not columns or not blocks:
+        return [np.empty(0)] * len(columns)
+    there = replace(table, blocks=tuple(blocks))
+    pick = partial(_pick, tuple(columns), starts, length)
+    return [np.concatenate(parts) for parts in zip(*there.map(columns, pick, "report: ranges"), strict=True)]
+
+
+def _pick(columns: Sequence[str], starts: Sequence[int], length: int, rows: Rows, span: Span) -> list[Any]:
+    ends = [(max(at - span.first, 0), max(at - span.first + length, 0)) for at in starts]
+    values = [np.concatenate([floats(rows, name)[low:high] for low, high in ends]) for name in columns]
+    return [np.sort(one[np.isfinite(one)]) for one in values]
 
 
 def _look(kinds: Kinds, grids: Mapping[str, Grid], rows: Rows, span: Span) -> Seen:
@@ -138,15 +147,22 @@ def _numbers(columns: Sequence[str], grids: Mapping[str, Grid], counts: Sequence
         drawn[name] = {
             "column": name,
             "kind": "number",
-            "edges": [float(f"{edge:.12g}") for edge in bars.edges],
             "whole": bool(grid.shift),
-            "counts": list(bars.counts),
-            "below": list(bars.below),
-            "above": list(bars.above),
-            "missing": list(bars.missing),
+            **_bars(bars),
+            "released": _bars(common_bars(grid, counts[2 * number + 1 : 2 * number + 2], _MOST_BARS, _TAIL)),
         }
-    nothing = {"kind": "none", "reason": "has no value"}
+    nothing = {"kind": "none", "reason": "too few values to draw"}
     return {name: {"column": name, **nothing} for name in columns} | drawn
+
+
+def _bars(bars: Bars) -> dict[str, Any]:
+    return {
+        "edges": [float(f"{edge:.12g}") for edge in bars.edges],
+        "counts": list(bars.counts),
+        "below": list(bars.below),
+        "above": list(bars.above),
+        "missing": list(bars.missing),
+    }
 
 
 def _categories(kinds: Kinds, tallies: Sequence[Tally]) -> dict[str, Any]:

@@ -49,7 +49,8 @@ def _drawn(column: Mapping[str, Any]) -> dict[str, Any]:
         (between(low, high, whole), *both) for low, high, *both in zip(edges[:-1], edges[1:], *shares, strict=True)
     ]
     rows += [(f"{shown(edges[-1], whole)} and more", *outside["above"])] if any(outside["above"]) else []
-    return {**column, "sides": dict(zip(("before", "after"), shares, strict=True)), "rows": rows, "ends": _ends(edges)}
+    sides = dict(zip(("before", "after"), shares, strict=True))
+    return {**column, "sides": sides, "outside": outside, "rows": rows, "ends": _ends(edges, whole)}
 
 
 def _public(column: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,11 +59,12 @@ def _public(column: Mapping[str, Any]) -> dict[str, Any]:
         return nothing
     if column["kind"] == "category":
         return _public_categories(column) or nothing
-    counts = [column["below"][1], *column["counts"][1], column["above"][1]]
+    bars = column["released"]  # whose edges follow from the masked values alone
+    counts = [bars["below"][0], *bars["counts"][0], bars["above"][0]]
     groups = pooled(counts, LEAST_SHOWN)
     if not groups:
         return nothing
-    edges, whole, total = column["edges"], column["whole"], sum(counts)
+    edges, whole, total = bars["edges"], column["whole"], sum(counts)
     width = edges[1] - edges[0]
     ends = [edges[0] - width, *edges, edges[-1] + width]
     rows = []
@@ -76,7 +78,7 @@ def _public(column: Mapping[str, Any]) -> dict[str, Any]:
         "edges": [ends[groups[0][0]], *(ends[end] for _, end, _ in groups)],
         "sides": {"after": [round(count / total / (end - start), 4) for start, end, count in groups]},
         "rows": rows,
-        "ends": _ends(edges),
+        "ends": _ends(edges, whole),
     }
 
 
@@ -117,8 +119,10 @@ def _shares(counts: Sequence[int], total: int) -> list[float]:
     return [round(count / max(total, 1), 6) for count in counts]
 
 
-def _ends(edges: Sequence[float]) -> tuple[str, str, str]:
-    return shown(edges[0], False), shown((edges[0] + edges[-1]) / 2, False), shown(edges[-1], False)
+def _ends(edges: Sequence[float], whole: bool) -> tuple[str, str, str]:
+    """What stands below a chart: its first, middle and last value."""
+    low, high = (round(edges[0] + 0.5), round(edges[-1] - 0.5)) if whole else (edges[0], edges[-1])
+    return shown(low, False), shown(low / 2 + high / 2, False), shown(high, False)
 
 
 def _open(low: float | None, high: float | None, whole: bool) -> str:

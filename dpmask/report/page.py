@@ -15,6 +15,9 @@ from dpmask.report.glossary import Term, field_term, measure_term, terms_of
 _SHARES = ("rate", "by_known", "mahalanobis", "estimated", "by_sd", "by_rank", "joint", "prosecutor", "journalist")
 """Fields of a risk that are shares of what was attacked, and can be drawn beside what guessing scores."""
 
+_OTHER_BASELINE = ("by_sd", "by_rank", "joint")
+"""Shares that the result's score of guessing does not speak of."""
+
 _GROUP_FIGURES = ("expected_size", "smallest", "below_k", "distinct_rows", "cells", "nearest_record", "on_records")
 _GROUP_FIGURES += ("dominated", "largest_weight_share", "loss")
 
@@ -155,7 +158,8 @@ def _attack(measure: Mapping[str, Any], field: str) -> dict[str, Any]:
     intervals = {"rate": values.get("interval"), **(values.get("intervals") or {})}
     low, high = intervals.get(field) or (rate, rate)
     name = measure["name"] if field == "rate" else f"{measure['name']}: {field.replace('_', ' ')}"
-    told = {"name": name, "rate": rate, "low": low, "high": high, "guessing": values["guessing"]}
+    guessing = None if field in _OTHER_BASELINE else values["guessing"]
+    told = {"name": name, "rate": rate, "low": low, "high": high, "guessing": guessing}
     return {**told, "attacked": values["attacked"], "term": field_term(field, measure)}
 
 
