@@ -200,6 +200,7 @@ def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, 
 )
 @click.option("--risk", metavar="NAME.FIELD", help="The risk to compare by. Default: the first measured rate.")
 @click.option("--loss", metavar="NAME.FIELD", help="The loss to compare by. Default: the first measured loss.")
+@click.option("--report", metavar="FILE", help="Where to draw the map. Default: sweep/map.html in the private folder.")
 @_on_cluster
 @click.option("--json", "as_json", is_flag=True, help="Print all points as JSON.")
 @_told
@@ -208,6 +209,7 @@ def sweep(
     over: tuple[str, ...],
     risk: str | None,
     loss: str | None,
+    report: str | None,
     scheduler: str | None,
     cluster: str | None,
     as_json: bool,
@@ -222,7 +224,7 @@ def sweep(
 
     progress = _Progress()
     with connected(scheduler, cluster), listening(progress.passes):
-        swept = make_sweep(job, over, risk=risk, loss=loss, tell=progress.stage)
+        swept = make_sweep(job, over, risk=risk, loss=loss, report=report, tell=progress.stage)
     progress.close()
     if as_json:
         _say(json.dumps(swept, indent=1))
@@ -241,6 +243,7 @@ def sweep(
     ]
     _say_table(header, rows)
     _say(swept["recommendation"])
+    _say(f"Map: {swept['report']}")
 
 
 def _say_table(header: list[str], rows: list[list[str]]) -> None:
@@ -284,6 +287,7 @@ def verify(release: str, scheduler: str | None, cluster: str | None, signer: str
 @click.option("--quasi", metavar="A,B,...", help="Quasi-identifiers, taken jointly, to measure groups by.")
 @click.option("--sensitive", metavar="A,B,...", help="What an intruder wants to learn of a group.")
 @click.option("--json", "json_file", metavar="FILE", help="Write all numbers to this file; - prints them.")
+@click.option("--report", metavar="FILE", help="Draw all of it, and the columns before and after, on one HTML page.")
 @_on_cluster
 @_told
 def evaluate(
@@ -294,6 +298,7 @@ def evaluate(
     quasi: str | None,
     sensitive: str | None,
     json_file: str | None,
+    report: str | None,
     scheduler: str | None,
     cluster: str | None,
 ) -> None:
@@ -311,12 +316,15 @@ def evaluate(
             columns=_names(columns),
             quasi=_names(quasi),
             sensitive=_names(sensitive),
+            report=report,
         )
     progress.close()
     if json_file is not None:
         _write_json(found, json_file)
     if json_file != "-":
         _say_evaluated(found)
+        if report is not None:
+            _say(f"Report: {report}")
 
 
 def _names(text: str | None) -> list[str]:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from dpmask import __version__
+from dpmask.job.measures import about
 from dpmask.job.prepare import Prepared
 from dpmask.release.claims import standing_claims
 from dpmask.release.policy import Verdict
@@ -79,6 +80,8 @@ def _measure(measure: Any, result: Any) -> dict[str, Any]:
         "name": measure.name,
         "measure": measure.measure,
         "public": result.public,
+        "judged": {field: getattr(result, field) for field in result.judged},
         "values": result.to_dict(),
         "explanation": result.explain(),
+        "about": about(measure.measure, result),
     }

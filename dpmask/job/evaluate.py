@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dpmask.engine.progress import note
 from dpmask.errors import DpmaskError, InputError, JobError
-from dpmask.job.measures import MEASURES, from_roles, measure_function, module_of
+from dpmask.job.measures import MEASURES, about, from_roles, measure_function, module_of
 from dpmask.lake.columns import is_numeric, require_known
 from dpmask.lake.footers import MANIFEST, glob_root
 from dpmask.lake.pairing import in_source_order, pair_by_column, recut
@@ -17,6 +17,8 @@ from dpmask.lake.source import BLOCK_ROWS, Lake, read_lake
 from dpmask.lake.storage import Place
 from dpmask.lake.table import Table
 from dpmask.release.manifest import parse
+from dpmask.report.comparison import compare
+from dpmask.report.page import evaluation_page
 
 _WHO = "evaluate"
 POSITION = "position"
@@ -41,10 +43,12 @@ def evaluate(
     quasi: Sequence[str] = (),
     sensitive: Sequence[str] = (),
     block_rows: int = BLOCK_ROWS,
+    report: str | None = None,
 ) -> dict[str, Any]:
     """Every measure whose parameters are known, as plain values; what could not be measured says why.
 
-    Without ``columns``, the numeric columns that both tables have; ``quasi`` and ``sensitive`` are for groups.
+    Without ``columns``, the numeric columns that both tables have; ``quasi`` and ``sensitive`` are for groups. With
+    ``report``, all of it is also written to that place as one HTML page.
     """
     lakes = read_lake(original, block_rows=block_rows), read_lake(masked, block_rows=block_rows)
     chosen = _columns(lakes, columns, paired_by)
@@ -54,7 +58,7 @@ def evaluate(
     measured = [one for one in found if "values" in one]
     if not measured:
         raise InputError("\n".join([f"{_WHO}: nothing could be measured.", *(f"  {one['reason']}" for one in found)]))
-    return {
+    told = {
         "original": {"url": original, "rows": lakes[0].rows},
         "masked": {"url": masked, "rows": lakes[1].rows},
         "pairing": sides.pairing,
@@ -62,6 +66,10 @@ def evaluate(
         "measures": measured,
         "not_measured": [one for one in found if "values" not in one],
     }
+    if report is not None:
+        drawn = list(dict.fromkeys([*chosen, *quasi, *sensitive]))
+        Place(report).write(evaluation_page(told, compare(sides.original, sides.masked, drawn, chosen)).encode())
+    return told
 
 
 def _columns(lakes: tuple[Lake, Lake], columns: Sequence[str], paired_by: str) -> list[str]:
@@ -165,8 +173,10 @@ def _measured(name: str, sides: Sides, given: Mapping[str, list[str]]) -> dict[s
         return {"measure": name, "reason": str(error)}
     return {
         "measure": name,
+        "public": result.public,
         "parameters": parameters,
         "judged": {key: getattr(result, key) for key in result.judged},
         "values": result.to_dict(),
         "explanation": result.explain(),
+        "about": about(name, result),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -39,6 +40,17 @@ def named_columns(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from named_columns(one)
+
+
+def about(name: str, result: Any) -> dict[str, str]:
+    """What a measure is, which direction is worse and where it comes from: in its result's words, if it has any."""
+    said = (inspect.getdoc(module_of(name)) or name).split("\n\n")[0].split(". ")[0].replace("\n", " ").rstrip(".")
+    worse = "Larger means more information lost." if result.public else "See the glossary for each of its numbers."
+    return {
+        "definition": getattr(result, "definition", f"{said}."),
+        "direction": getattr(result, "direction", worse),
+        "source": getattr(result, "source", f"dpmask explain {name}").rstrip("."),
+    }
 
 
 def module_of(name: str) -> Any:

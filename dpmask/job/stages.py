@@ -22,10 +22,11 @@ from dpmask.lake.storage import Place
 from dpmask.lake.table import Table
 from dpmask.release.manifest import build, check_signature
 from dpmask.release.policy import Verdict, judge
-from dpmask.release.publish import clear_leftovers, publish, release_id, statement_path
+from dpmask.release.publish import clear_leftovers, page_path, publish, release_id, statement_path
 from dpmask.release.staging import Folder, StagedFile, stage, staged_table
 from dpmask.release.verify import verify
-from dpmask.report.page import report_page
+from dpmask.report.comparison import compare
+from dpmask.report.page import public_page, report_page
 from dpmask.report.statement import statement
 
 Tell = Callable[[str], None]
@@ -66,13 +67,14 @@ def run(under_way: Run) -> None:
     own = prepared.private / prepared.run
     with under_way.stage("decide"):
         told = account(prepared, done.fitted, done.results, done.verdicts)
-        (own / "report.html").write(report_page(told).encode())
+        compared = _compared(prepared, done, told)
+        (own / "report.html").write(report_page(told, compared).encode())
         under_way.outcome.update(
             report=(own / "report.html").full_url, measures=told["measures"], policy=told["policy"], steps=told["steps"]
         )
         _decide(done.verdicts, done.folder)
     with under_way.stage("publish"):
-        _publish(under_way, prepared, done, told)
+        _publish(under_way, prepared, done, told, compared)
         noted = {"versions": prepared.versions, "key": prepared.key.fingerprint}
         (own / _SOURCE).write(json.dumps(noted).encode())
     with under_way.stage("verify"):
@@ -87,6 +89,7 @@ class Measured:
     fitted: list[Any]
     folder: Folder
     files: list[StagedFile]
+    staged: Table
     results: dict[str, Any]
     judged: dict[str, Any]
     verdicts: list[Verdict]
@@ -107,7 +110,7 @@ def mask_and_measure(under_way: Run, prepared: Prepared) -> Measured:
         figures = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
         judged = figures | results
     verdicts = [judge(rule, judged[rule.measure]) for rule in job.rules]
-    return Measured(fitted, folder, files, results, judged, verdicts)
+    return Measured(fitted, folder, files, masked, results, judged, verdicts)
 
 
 def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
@@ -138,14 +141,27 @@ def _decide(verdicts: list[Verdict], folder: Folder) -> None:
         raise PolicyRefusal("\n".join(["The policy forbids this release; nothing was published.", *lines]))
 
 
-def _publish(under_way: Run, prepared: Prepared, done: Measured, told: dict[str, Any]) -> None:
+def _compared(prepared: Prepared, done: Measured, told: dict[str, Any]) -> dict[str, Any]:
+    """The masked columns before and after; and the correlations of released numbers, masked ones first."""
+    masked = [column["name"] for column in told["schema"] if column["masked"]]
+    other = [column["name"] for column in told["schema"] if not column["masked"]]
+    return compare(prepared.lake, done.staged, masked, [*masked, *other])
+
+
+def _publish(
+    under_way: Run, prepared: Prepared, done: Measured, told: dict[str, Any], compared: dict[str, Any]
+) -> None:
     if prepared._replace(lake=open_lake(prepared.job)).versions != prepared.versions:
         raise InputError(f"{prepared.job.file.source}: changed while the run was under way. Nothing was published.")
     files = done.files
     identity = release_id(prepared.run, files)
     public = public_part(told)
-    text = statement(public, identity).encode()
-    manifest = build(public, identity, files, {statement_path(identity): text}, under_way.signer)
+    measures = [measure for measure in told["measures"] if measure["public"]]
+    documents = {
+        statement_path(identity): statement(public, identity).encode(),
+        page_path(identity): public_page(public, identity, measures, compared).encode(),
+    }
+    manifest = build(public, identity, files, documents, under_way.signer)
     old = prepared.standing
     if old is not None and not under_way.overwrite:
         if (
@@ -157,7 +173,7 @@ def _publish(under_way: Run, prepared: Prepared, done: Measured, told: dict[str,
             return
         raise in_the_way(prepared.target)
     names = [file.name for file in files]
-    publish(prepared.target, prepared.run, done.folder.staging, names, text, manifest, identity, old)
+    publish(prepared.target, prepared.run, done.folder.staging, names, documents, manifest, identity, old)
     under_way.outcome.update(status="released", release=prepared.target.full_url, files=len(files))
 
 

@@ -15,13 +15,18 @@ from typing import Any, NamedTuple
 import yaml
 
 from dpmask.errors import InputError, JobError
+from dpmask.job.measures import about
 from dpmask.job.model import Job, understood
-from dpmask.job.prepare import Prepared, prepare
+from dpmask.job.prepare import Prepared, folders, prepare
 from dpmask.job.reading import JobText, KeyPath
 from dpmask.job.stages import Run, mask_and_measure
+from dpmask.lake.storage import Place
 from dpmask.release.policy import Rule, judge
+from dpmask.report.page import map_page
 
 _OVER = re.compile(r"\s*([^=]+?)\s*=\s*(.+)\s*", re.DOTALL)
+_KEPT = "sweep"
+_POINT = ("run", "values", "holds", "broken", "about")
 _PART = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -65,21 +70,22 @@ def sweep(
     *,
     risk: str | None = None,
     loss: str | None = None,
+    report: str | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """All points of a sweep, the frontier among them, and the recommended one."""
+    """All points of a sweep, the frontier among them, and the recommended one; drawn as a map, in ``report`` if said."""
     text = JobText(url)
     axes = [parse_axis(one) for one in over]
     jobs = [_at(text, axes, values) for values in product(*(axis.values for axis in axes))]
     goals = _goals(jobs[0][1], risk, loss)
-    points = []
+    points: list[dict[str, Any]] = []
     for number, (values, job) in enumerate(jobs, start=1):
         tell(f"{number} of {len(jobs)}: {_told(values)}")
         points.append({"parameters": values, **_point(job, goals, tell)})
     for point in points:
         point["frontier"] = not any(_beats(other, point) for other in points)
     best = _best(points)
-    return {
+    swept = {
         "name": jobs[0][1].file.name,
         "risk": goals[0].name,
         "loss": goals[1].name,
@@ -87,6 +93,10 @@ def sweep(
         "recommended": best,
         "recommendation": _recommendation(points, best, goals),
     }
+    told = [point.pop("about") for point in points][0]
+    place = Place(report) if report is not None else folders(jobs[0][1])[1] / _KEPT / "map.html"
+    place.write(map_page({**swept, "about": told}).encode())
+    return {**swept, "report": place.full_url}
 
 
 def _at(text: JobText, axes: Sequence[Axis], values: Sequence[Any]) -> tuple[dict[str, Any], Job]:
@@ -123,19 +133,18 @@ def _goal(kind: str, asked: str | None, found: Sequence[Goal], judged: Mapping[s
 def _point(job: Job, goals: Sequence[Goal], tell: Callable[[str], None]) -> dict[str, Any]:
     """What one point came to: as it was kept, or measured now."""
     prepared = prepare(job, overwrite=True)
-    kept = prepared.private / "sweep" / f"{prepared.run}.json"
+    kept = prepared.private / _KEPT / f"{prepared.run}.json"
     try:
         found = json.loads(kept.read())
         if found["versions"] == prepared.versions and {goal.name for goal in goals} <= set(found["values"]):
+            point = {key: found[key] for key in _POINT} | _axes(found, goals)
             tell("  measured before")
-            return {key: found[key] for key in ("run", "values", "holds", "broken", "risk", "loss")} | _axes(
-                found, goals
-            )
+            return point
     except (InputError, ValueError, KeyError, TypeError):
         pass
     found = _measured(prepared, tell)
     kept.write(json.dumps(found).encode())
-    return {key: value for key, value in found.items() if key != "versions"} | _axes(found, goals)
+    return {key: found[key] for key in _POINT} | _axes(found, goals)
 
 
 def _axes(found: Mapping[str, Any], goals: Sequence[Goal]) -> dict[str, float]:
@@ -160,6 +169,7 @@ def _measured(prepared: Prepared, tell: Callable[[str], None]) -> dict[str, Any]
         "values": values,
         "holds": not broken,
         "broken": broken,
+        "about": {m.name: about(m.measure, done.results[m.name]) for m in prepared.job.measures},
     }
 
 

@@ -87,6 +87,19 @@ def numbers_of_texts(rows: Rows, column: str, number: Callable[[str], float]) ->
     return table[places]
 
 
+def category_counts(rows: Rows, column: str, most: int) -> dict[str, int] | None:
+    """How many rows have each text of a category column, missing ones left out; None if there are more than so many."""
+    array = _whole_array(rows.column(column))
+    if pa.types.is_null(array.type):
+        return {}
+    found = pc.value_counts(array.drop_null())
+    if len(found) > most:
+        return None
+    values = found.field("values")
+    texts = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    return dict(zip(pc.cast(texts, pa.string()).to_pylist(), found.field("counts").to_pylist(), strict=True))
+
+
 def floats(rows: Rows, column: str) -> Floats:
     """One column as doubles, a missing value as NaN; without a copy where it is that already."""
     array = _whole_array(rows.column(column))

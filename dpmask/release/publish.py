@@ -7,7 +7,7 @@ never writes over the files of an old one, and whoever dies on the way leaves th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from dpmask.release.staging import StagedFile
 
 _MARK = "publishing-"
 _OURS = re.compile(
-    r"(data/[0-9a-f]{16}/part-\d{5,}\.parquet|report/[0-9a-f]{16}/statement\.md|manifest\.json|publishing-[0-9a-f]{32})"
+    r"(data/[0-9a-f]{16}/part-\d{5,}\.parquet|report/[0-9a-f]{16}/(?:statement\.md|report\.html)|manifest\.json|publishing-[0-9a-f]{32})"
     r"(\.[0-9a-f]{32}\.part)?"
 )
 
@@ -67,22 +67,28 @@ def statement_path(identity: str) -> str:
     return f"report/{identity}/statement.md"
 
 
+def page_path(identity: str) -> str:
+    """Where the public report lies in the release."""
+    return f"report/{identity}/report.html"
+
+
 def publish(
     target: Place,
     run: str,
     staging: Place,
     names: Sequence[str],
-    statement: bytes,
+    documents: Mapping[str, bytes],
     manifest: bytes,
     identity: str,
     old: Standing | None,
 ) -> None:
-    """Move the files and the statement, check that all arrived, put the manifest, clear what it does not name."""
+    """Move the files, write the documents, check that all arrived, put the manifest, clear what it does not name."""
     (target / f"{_MARK}{run}").write(b"")  # until it is gone, nobody takes our files for leftovers
     blocks = [Block(0, 0, name) for name in names]
     map_blocks(partial(_move, staging, target, identity), blocks, "publish")
-    (target / statement_path(identity)).write(statement)
-    wanted = {data_path(identity, name) for name in names} | {statement_path(identity)}
+    for path, text in documents.items():
+        (target / path).write(text)
+    wanted = {data_path(identity, name) for name in names} | set(documents)
     missing = wanted - set(target.files())
     if missing:
         raise StorageError(

@@ -1,25 +1,195 @@
-"""The internal report: one self-contained HTML page for the data holder."""
+"""The pages people look at: each one self-contained HTML file, without a script and without a network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from dpmask.report.chart import convergence_chart
+from dpmask.report import chart
+from dpmask.report.distributions import LEAST_SHOWN, correlation_change, drawn_columns, public_columns
+from dpmask.report.glossary import Term, field_term, measure_term, terms_of
+
+_SHARES = ("rate", "by_known", "mahalanobis", "estimated", "by_sd", "by_rank", "joint", "prosecutor", "journalist")
+"""Fields of a risk that are shares of what was attacked, and can be drawn beside what guessing scores."""
+
+_OTHER_BASELINE = ("by_sd", "by_rank", "joint")
+"""Shares that the result's score of guessing does not speak of."""
+
+_GROUP_FIGURES = ("expected_size", "smallest", "below_k", "distinct_rows", "cells", "nearest_record", "on_records")
+_GROUP_FIGURES += ("dominated", "largest_weight_share", "loss")
 
 
-def report_page(account: Mapping[str, Any]) -> str:
-    """The page, from the whole account of a run."""
+def report_page(account: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
+    """The internal report, from the whole account of a run and its compared columns."""
+    grouped = any((step["figures"] or {}).get("groups") for step in account["steps"])
+    fields = [*_compared_fields(comparison), *(_GROUP_FIGURES if grouped else ())]
+    return _rendered("page.html.j2", {**account, **_compared(comparison)}, account["measures"], fields)
+
+
+def public_page(public: Mapping[str, Any], identity: str, measures: Sequence[Any], comparison: Any) -> str:
+    """The page that goes with a release: no risk, nothing of the original, no small count."""
+    columns = public_columns(comparison["columns"])
+    fields = ["distribution"] if columns else []
+    shown = {**public, "release": identity, "columns": columns, "least": LEAST_SHOWN, "measures": measures}
+    return _rendered("public.html.j2", shown, measures, fields)
+
+
+def evaluation_page(found: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
+    """What an evaluation of two lakes found."""
+    measures = [{"name": one["measure"], **one} for one in found["measures"]]
+    shown = {**found, "measures": measures, **_compared(comparison)}
+    return _rendered("evaluation.html.j2", shown, measures, _compared_fields(comparison))
+
+
+def map_page(swept: Mapping[str, Any]) -> str:
+    """The map of a sweep, and its one table."""
+    best = swept["recommended"]
+    points = [
+        {**point, "number": number, "recommended": number - 1 == best}
+        for number, point in enumerate(swept["points"], start=1)
+    ]
+    goals = [swept["risk"], swept["loss"]]
+    others = [name for name in points[0]["values"] if name not in goals]
+    terms = [_goal_term(name, swept["about"]) for name in [*goals, *others]]
+    shown = {
+        **swept,
+        "points": points,
+        "recommended": None if best is None else best + 1,
+        "others": others,
+        "risk_term": terms[0],
+        "loss_term": terms[1],
+        "terms": list({term.name: term for term in terms}.values()),
+    }
+    return _environment([], goals).get_template("map.html.j2").render(shown)
+
+
+def _goal_term(name: str, about: Mapping[str, Any]) -> Term:
+    measure, _, field = name.rpartition(".")
+    told = about.get(measure)
+    return field_term(field, {"name": measure, "about": told} if told else None)
+
+
+def _compared(comparison: Mapping[str, Any]) -> dict[str, Any]:
+    found = comparison["correlations"]
+    return {
+        "columns": drawn_columns(comparison["columns"]),
+        "correlations": correlation_change(found) if found else None,
+    }
+
+
+def _compared_fields(comparison: Mapping[str, Any]) -> list[str]:
+    return ["distribution", *(("correlation", "change") if comparison["correlations"] else ())]
+
+
+def _rendered(
+    template: str, shown: Mapping[str, Any], measures: Sequence[Mapping[str, Any]], fields: Sequence[str]
+) -> str:
+    judged = [rule["rule"].split(".")[1].split()[0] for rule in shown.get("policy", ()) if "judged" in rule]
+    terms = terms_of(measures, [*fields, *(field for field in judged if field != "value")])
+    return _environment(measures).get_template(template).render({**shown, "terms": terms})
+
+
+def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = ()) -> Environment:
     environment = Environment(
         loader=PackageLoader("dpmask.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["convergence"] = _convergence
-    return environment.get_template("page.html.j2").render(account)
+    by_name = {measure["name"]: measure for measure in measures}
+    environment.globals.update(
+        charts=chart.can_draw(),
+        colours=(chart.BEFORE, chart.AFTER),
+        field_term=field_term,
+        measure_term=measure_term,
+    )
+    environment.filters.update(
+        words=lambda name: name.replace("_", " "),
+        figure=_figure,
+        parameter=_parameter,
+        attacks=_attacks,
+        rule_term=lambda rule: _rule_term(rule["rule"], by_name),
+        distribution_chart=_distribution_chart,
+        correlation_chart=lambda found, side: chart.matrix_chart(found["columns"], found[side], _said(found, side)),
+        risk_chart=lambda attacks: chart.risk_chart(_plain(attacks), "Rates of attacks beside what guessing scores"),
+        sizes_chart=lambda groups: chart.sizes_chart(groups, "How many groups have how many records"),
+        convergence_chart=_convergence_chart,
+        map_chart=lambda points: chart.map_chart(_labelled(points), (goals[0], goals[1]), "Risk against loss"),
+    )
+    return environment
 
 
-def _convergence(histories: Mapping[str, Any]) -> Markup:
-    """The chart of how clusterings converged; it is made of numbers and our own words."""
-    return Markup(convergence_chart({name: [shift for _, shift in steps] for name, steps in histories.items()}))  # noqa: S704
+def _figure(value: Any) -> str:
+    """A number to six digits, a count in full."""
+    if value is None:
+        return "none"
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):  # noqa: PLR2004
+        return f"{int(value):,}"
+    return f"{value:.6g}"
+
+
+def _parameter(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_parameter, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_parameter(one)}" for name, one in value.items())
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def _rule_term(rule: str, measures: Mapping[str, Any]) -> Term:
+    measure, _, rest = rule.partition(".")
+    return field_term(rest.split()[0].rstrip("<>="), measures.get(measure))
+
+
+def _attacks(measures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Every measured share that guessing has a score for."""
+    return [
+        _attack(measure, field)
+        for measure in measures
+        if "guessing" in measure["values"]
+        for field in measure["judged"]
+        if field in _SHARES
+    ]
+
+
+def _attack(measure: Mapping[str, Any], field: str) -> dict[str, Any]:
+    values = measure["values"]
+    rate = measure["judged"][field]
+    intervals = {"rate": values.get("interval"), **(values.get("intervals") or {})}
+    low, high = intervals.get(field) or (rate, rate)
+    name = measure["name"] if field == "rate" else f"{measure['name']}: {field.replace('_', ' ')}"
+    guessing = None if field in _OTHER_BASELINE else values["guessing"]
+    told = {"name": name, "rate": rate, "low": low, "high": high, "guessing": guessing}
+    return {**told, "attacked": values["attacked"], "term": field_term(field, measure)}
+
+
+def _plain(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: one[key] for key in ("name", "rate", "low", "high", "guessing")} for one in attacks]
+
+
+def _labelled(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Points with what stands beside each: its number, and its parameters if it is recommended."""
+    return [
+        {
+            **{key: point[key] for key in ("risk", "loss", "frontier", "holds", "recommended")},
+            "label": f"{point['number']}: recommended" if point["recommended"] else str(point["number"]),
+        }
+        for point in points
+    ]
+
+
+def _distribution_chart(column: Mapping[str, Any]) -> Markup:
+    said = f"{column['column']}: share of records in each bar, {' and '.join(column['sides'])} masking"
+    if column["kind"] == "category":
+        return chart.category_chart(column["labels"], column["sides"], said)
+    return chart.histogram_chart(column["edges"], list(column["sides"].values()), said)
+
+
+def _said(found: Mapping[str, Any], side: str) -> str:
+    what = {"before": "Correlations before masking", "after": "Correlations after masking"}
+    return f"{what.get(side, 'Difference of the correlations')} of {', '.join(found['columns'])}"
+
+
+def _convergence_chart(histories: Mapping[str, Any]) -> Markup:
+    shifts = {name: [shift for _, shift in steps] for name, steps in histories.items()}
+    return chart.convergence_chart(shifts, "Shift of the centres in each pass, logarithmic: " + ", ".join(shifts))

@@ -1,0 +1,145 @@
+"""Distributions and correlations of two tables: exact, the same for any partitioning, nothing of the original in public."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import people, write_lake
+
+import dpmask
+from dpmask.lake.pairing import pair_by_column
+from dpmask.report.comparison import compare
+from dpmask.report.distributions import correlation_change, drawn_columns, public_columns
+
+COLUMNS = ["age", "income", "rate", "money", "name", "region", "member", "born"]
+
+
+def lakes(folder, rows=3000, block_rows=10**6):
+    before = people(rows)
+    rng = np.random.default_rng(5)
+    after = before.set_column(3, "income", pa.array(before["income"].to_numpy() + rng.normal(0, 3000, rows)))
+    after = after.set_column(1, "age", pa.array(np.maximum(before["age"].to_numpy() - 3, 0), pa.int32()))
+    paths = write_lake(folder / "before", before), write_lake(folder / "after", after)
+    return [dpmask.read_lake(str(path), block_rows=block_rows) for path in paths], before, after
+
+
+def test_counts_and_correlations_against_pandas(tmp_path):
+    (one, two), before, after = lakes(tmp_path)
+    found = compare(one, two, COLUMNS, ["age", "income", "rate"])
+    by_name = {column["column"]: column for column in found["columns"]}
+    assert list(by_name) == COLUMNS
+    for name in ("age", "income", "rate", "money"):
+        column = by_name[name]
+        for side, table in enumerate((before, after)):
+            values = table[name].cast(pa.float64()).to_pandas().dropna()
+            assert column["counts"][side] == np.histogram(values, column["edges"])[0].tolist()
+            assert column["below"][side] == (values < column["edges"][0]).sum()
+            assert column["missing"][side] == table.num_rows - len(values)
+            assert sum(column["counts"][side]) >= 0.97 * len(values)
+    region = by_name["region"]
+    assert dict(zip(region["labels"], region["counts"][0], strict=True)) == {"east": 1000, "north": 1000, "south": 1000}
+    assert by_name["name"]["labels"][-1] == "5 other values"
+    assert [sum(counts) for counts in by_name["name"]["counts"]] == [3000, 3000]
+    assert by_name["born"] == {"column": "born", "kind": "none", "reason": "date32[day] is not drawn"}
+    for side, table in (("before", before), ("after", after)):
+        expected = table.select(["age", "income", "rate"]).to_pandas().corr().to_numpy()
+        assert np.array(found["correlations"][side]) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("block_rows", [3000, 1000, 430, 150])
+def test_the_same_for_any_partitioning(tmp_path, client, block_rows):
+    (one, two), *_ = lakes(tmp_path)
+    expected = compare(one, two, COLUMNS, ["age", "income", "rate"])
+    (one, two), *_ = lakes(tmp_path, block_rows=block_rows)
+    assert compare(one, two, COLUMNS, ["age", "income", "rate"]) == expected
+
+
+def test_outliers_do_not_squeeze_the_bars(tmp_path):
+    values = np.append(np.random.default_rng(1).normal(100, 10, 4999), 1e12)
+    lake = dpmask.read_lake(str(write_lake(tmp_path / "one", pa.table({"x": values}))))
+    (column,) = compare(lake, lake, ["x"])["columns"]
+    assert len(column["edges"]) > 12
+    assert column["above"][0] >= 1
+    assert column["edges"][-1] < 200
+
+
+def test_odd_columns(tmp_path):
+    table = pa.table(
+        {
+            "null": pa.nulls(50, pa.float64()),
+            "same": pa.array([3.0] * 50),
+            "huge": pa.array([-1.7e308, 1.7e308] * 25),
+            "endless": pa.array([np.inf, -np.inf, 1.0, 2.0, np.nan] * 10),
+            "zähl": pa.array(range(50), pa.int64()),
+            "nothing": pa.nulls(50),
+            "unique": pa.array([f"person {n}" for n in range(50)]),
+        }
+    )
+    lake = dpmask.read_lake(str(write_lake(tmp_path / "odd", table)))
+    found = {column["column"]: column for column in compare(lake, lake, table.schema.names, table.schema.names)["columns"]}
+    assert found["null"]["kind"] == "none"
+    assert found["same"]["counts"] == [[50], [50]]
+    assert sum(found["huge"]["counts"][0]) + found["huge"]["below"][0] + found["huge"]["above"][0] == 50
+    assert (found["endless"]["below"][0], found["endless"]["above"][0], found["endless"]["missing"][0]) == (10, 10, 10)
+    assert sum(found["zähl"]["counts"][0]) == 50
+    assert len(found["unique"]["labels"]) == 13
+    public = public_columns(found.values())
+    assert "person" not in str(public), "no value that fewer than ten records share"
+    drawn_columns(found.values())
+
+
+def test_one_row_and_too_many_categories(tmp_path):
+    one = dpmask.read_lake(str(write_lake(tmp_path / "one", pa.table({"x": [1.5], "y": [2]}), files=1)))
+    assert compare(one, one, ["x", "y"], ["x", "y"])["correlations"]["before"] == [[None, None], [None, None]]
+    names = pa.table({"name": [str(n) for n in range(3000)]})
+    many = dpmask.read_lake(str(write_lake(tmp_path / "many", names)), block_rows=400)
+    assert "1,000 different values" in compare(many, many, ["name"])["columns"][0]["reason"]
+
+
+def test_a_number_masked_by_labels_shows_its_labels(tmp_path):
+    before = dpmask.read_lake(str(write_lake(tmp_path / "a", pa.table({"age": list(range(40))}))))
+    after = dpmask.read_lake(str(write_lake(tmp_path / "b", pa.table({"age": ["[0, 20)", "[20, 40)"] * 20}))))
+    (column,) = compare(before, after, ["age"])["columns"]
+    assert column["labels"] == ["[0, 20)", "[20, 40)"]
+    assert column["counts"] == [None, [20, 20]]
+    assert drawn_columns([column])[0]["sides"] == {"after": [0.5, 0.5]}
+
+
+def test_public_columns_do_not_depend_on_the_original(tmp_path):
+    rng = np.random.default_rng(2)
+    masked = pa.table({"x": rng.normal(0, 1, 2000)})
+    after = dpmask.read_lake(str(write_lake(tmp_path / "after", masked)))
+    pages = []
+    for number, original in enumerate((masked["x"].to_numpy(), rng.normal(50, 40, 2000))):
+        before = dpmask.read_lake(str(write_lake(tmp_path / str(number), pa.table({"x": original}))))
+        pages.append(public_columns(compare(before, after, ["x"])["columns"]))
+    assert pages[0] == pages[1]
+    (column,) = pages[0]
+    assert column["rows"][0][0].startswith("below ")
+    assert column["rows"][-1][0].endswith(" and more")
+    assert all(share * 2000 >= 10 for _, share in column["rows"])
+    assert sum(share for _, share in column["rows"]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("counts", "labels"),
+    [([50, 30, 9], ["a", "other values"]), ([50, 30, 12], ["a", "b", "c"]), ([50, 9, 8], ["a", "other values"]), ([5, 3], [])],
+)
+def test_small_categories_are_pooled(counts, labels):
+    column = {"column": "x", "kind": "category", "labels": list("abc")[: len(counts)], "counts": [None, counts]}
+    assert [name for one in public_columns([column]) for name in one["labels"]] == labels
+
+
+def test_the_pairs_that_changed_most():
+    found = {"columns": ["a", "b", "c"], "before": [[1, 0.5, None], [0.5, 1, 0.1], [None, 0.1, 1]]}
+    found["after"] = [[1, 0.25, None], [0.25, 1, 0.5], [None, 0.5, 1]]
+    assert correlation_change(found)["most_changed"] == [("c", "b", 0.1, 0.5, 0.4), ("b", "a", 0.5, 0.25, -0.25)]
+
+
+def test_lakes_paired_by_a_column(tmp_path):
+    table = people(200)
+    paths = write_lake(tmp_path / "a", table), write_lake(tmp_path / "b", table.take(np.arange(200)[::-1]))
+    one, two = (dpmask.read_lake(str(path)) for path in paths)
+    keyed = pair_by_column(one, two, "id", ["age", "income"], "test")
+    column, _ = compare(keyed.original, keyed.masked, ["age", "income"])["columns"]
+    assert column["counts"][0] == column["counts"][1]
+    assert sum(column["counts"][0]) == 200

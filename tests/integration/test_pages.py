@@ -1,0 +1,268 @@
+"""The pages as people see them, in a real Chromium: nothing fetched, charts drawn, tables right, at two widths."""
+
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from browser import CHROMIUM, Browser
+from conftest import people, write_lake
+
+from dpmask.job.evaluate import evaluate
+from dpmask.job.run import run_job
+from dpmask.job.sweep import sweep
+from dpmask.report.chart import can_draw
+
+CHARTS = """[...document.querySelectorAll('svg')].map(one => {
+  const box = one.getBoundingClientRect();
+  return {label: one.getAttribute('aria-label'), width: box.width, height: box.height,
+          marks: [...one.querySelectorAll('path, rect, line, text')].filter(mark => {
+            const size = mark.getBoundingClientRect(); return size.width + size.height > 0; }).length};
+})"""
+TABLES = """[...document.querySelectorAll('table')].map(one => ({
+  caption: one.caption ? one.caption.textContent : '',
+  rows: [...one.rows].map(row => [...row.cells].map(cell => cell.textContent.trim()))}))"""
+LOST = """[...document.querySelectorAll('a[href^="#"]')].map(one => one.hash.slice(1))
+  .filter(name => !document.getElementById(name))"""
+TERMS = """[...document.querySelectorAll('a.term')].map(one => [one.tabIndex, one.title.length > 40,
+  document.getElementById(one.hash.slice(1)).nextElementSibling.textContent.length > 40])"""
+TWICE = "[...document.querySelectorAll('[id]')].map(one => one.id).filter((id, n, all) => all.indexOf(id) !== n)"
+TOO_WIDE = "document.documentElement.scrollWidth - window.innerWidth"
+COLOURS = """({page: getComputedStyle(document.body).color, chart: getComputedStyle(
+  document.querySelector('svg text')).fill, dark: matchMedia('(prefers-color-scheme: dark)').matches})"""
+
+COLUMNS = ["age", "children", "income", "rate", "money"]
+ODD = "in<come> & \"more\""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A release, an evaluation and a sweep: every kind of page."""
+    folder = tmp_path_factory.mktemp("pages")
+    table = people(2000).rename_columns([ODD if name == "income" else name for name in people(1).schema.names])
+    write_lake(folder / "lake", table)
+    names = [ODD if name == "income" else name for name in COLUMNS]
+    job = {
+        "name": "people & others",
+        "source": str(folder / "lake"),
+        "target": str(folder / "release"),
+        "private": str(folder / "private"),
+        "seed": 7,
+        "block_rows": 500,
+        "columns": {
+            "identifier": ["id"],
+            "quasi": ["age", "region"],
+            "sensitive": [ODD, "rate", "money"],
+            "plain": ["children", "born", "seen", "name", "member"],
+        },
+        "mask": [
+            {"method": "noise", "columns": names[:2] + names[3:], "scale": 0.1},
+            {"method": "microaggregation", "columns": [ODD], "k": 5},
+        ],
+        "measure": [
+            {"measure": "il1s", "columns": names},
+            {"measure": "interval_disclosure", "columns": names},
+            {"measure": "groups"},
+        ],
+        "policy": ["il1s.value <= 0.5", "interval_disclosure.rate <= 0.99"],
+    }
+    (folder / "job.yaml").write_text(yaml.safe_dump(job, allow_unicode=True), encoding="utf-8")
+    outcome = run_job(str(folder / "job.yaml"))
+    assert outcome["status"] == "released", outcome
+    evaluate(
+        job["source"],
+        job["target"],
+        paired_by=job["private"],
+        columns=["age", ODD],
+        quasi=["region", "name"],
+        report=str(folder / "evaluation.html"),
+    )
+    sweep(str(folder / "job.yaml"), ["mask[0].scale=0.05,0.5"], report=str(folder / "map.html"))
+    return folder, outcome
+
+
+@pytest.fixture(scope="module")
+def pages(made):
+    folder, _ = made
+    return {
+        "internal": next(folder.glob("private/*/report.html")),
+        "public": next(folder.glob("release/report/*/report.html")),
+        "evaluation": folder / "evaluation.html",
+        "map": folder / "map.html",
+    }
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed: apt-get install chromium")
+    with Browser(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+KINDS = ("internal", "public", "evaluation", "map")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_address_and_no_script_in_any_page(pages, kind):
+    text = pages[kind].read_text(encoding="utf-8")
+    assert not re.findall(r"https?://|//[a-z]+\.|url\(|@import|<script|<link|<img|<iframe|\bon\w+=", text)
+    assert str(pages[kind].parents[1]) not in text or kind == "evaluation"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_opens_from_disk_at_two_widths(browser, pages, kind):
+    for width in (400, 1200):
+        seen = browser.look(pages[kind], width=width, charts=CHARTS, lost=LOST, terms=TERMS, twice=TWICE, wide=TOO_WIDE)
+        assert seen.fetched == [pages[kind].as_uri()], "no request but the page itself"
+        assert seen.complaints == []
+        assert seen.values["wide"] <= 0, "nothing lies beyond the page's right edge"
+        assert seen.values["lost"] == []
+        assert seen.values["twice"] == []
+        assert seen.values["terms"]
+        assert all(reached >= 0 and hint and told for reached, hint, told in seen.values["terms"])
+        assert seen.values["charts"]
+        for chart in seen.values["charts"]:
+            assert chart["label"]
+            assert chart["marks"] >= 1, chart
+            assert 60 < chart["width"] <= width, chart
+            assert chart["height"] > 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_charts_follow_the_colour_scheme(browser, pages, kind):
+    colours = [
+        browser.look(pages[kind], scheme=scheme, found=COLOURS).values["found"]
+        for scheme in ("light", "dark")
+        if kind != "public"  # whose charts have no text
+    ]
+    for found in colours:
+        assert found["chart"] == found["page"]
+    assert [found["dark"] for found in colours] == [False, True][: len(colours)]
+    assert not colours or colours[0]["page"] != colours[1]["page"]
+
+
+def labels(seen):
+    return [chart["label"] for chart in seen.values["charts"]]
+
+
+def table(seen, caption):
+    return next(one["rows"] for one in seen.values["tables"] if one["caption"].startswith(caption))
+
+
+def test_the_internal_report(browser, made, pages):
+    _, outcome = made
+    seen = browser.look(pages["internal"], charts=CHARTS, tables=TABLES)
+    drawn = labels(seen)
+    for name in ("age", "children", "rate", "money", ODD):
+        assert f"{name}: share of records in each bar, before and after masking" in drawn
+    assert sum("orrelations" in label for label in drawn) == 3
+    assert "How many groups have how many records" in drawn
+    assert "Rates of attacks beside what guessing scores" in drawn
+    measures = {measure["name"]: measure for measure in outcome["measures"]}
+    attacks = {row[0]: row[1:] for row in table(seen, "Attacks")[1:]}
+    risk = measures["interval_disclosure"]["values"]
+    assert attacks["interval_disclosure"][0] == f"{100 * risk['rate']:.2f} %"
+    assert attacks["interval_disclosure"][2] == f"{100 * risk['guessing']:.3g} %"
+    assert attacks["interval_disclosure"][3] == "2,000"
+    shares = table(seen, f"{ODD}: share of records")
+    assert shares[0] == ["value", "before", "after"]
+    for side in (1, 2):
+        assert sum(float(row[side].split()[0]) for row in shares[1:]) == pytest.approx(100, abs=0.3)
+    verdicts = seen.values["tables"][0]["rows"][1:]
+    assert [row[0] for row in verdicts] == ["il1s.value <= 0.5", "interval_disclosure.rate <= 0.99"]
+    assert [row[2] for row in verdicts] == ["holds", "holds"]
+    assert float(verdicts[0][1]) == pytest.approx(measures["il1s"]["values"]["value"], rel=1e-5)
+
+
+def test_the_public_page_shows_nothing_of_risk_or_of_originals(browser, made, pages):
+    folder, outcome = made
+    seen = browser.look(pages["public"], charts=CHARTS, tables=TABLES, text="document.body.innerText")
+    text = seen.values["text"].lower()
+    for word in ("before masking", "guessing", "attack", "weakness", "not protect", "uniques", "smallest group of"):
+        assert word not in text
+    for measure in outcome["measures"]:
+        if not measure["public"]:
+            numbers = [value for value in measure["judged"].values() if isinstance(value, float) and value % 1]
+            assert not any(f"{value:.4g}" in text for value in numbers)
+    manifest = json.loads((folder / "release" / "manifest.json").read_text(encoding="utf-8"))
+    assert f"release {manifest['release']}" in text
+    assert pages["public"].relative_to(folder / "release").as_posix() in {one["path"] for one in manifest["documents"]}
+    shares = table(seen, "age: share of records")[1:]
+    assert shares[0][0].startswith("below ")
+    assert shares[-1][0].endswith(" and more")
+    assert all(20 * float(row[1].split()[0]) >= 9.9 for row in shares), "ten records or more"
+    assert "at least 5 records share each row" in text
+
+
+def test_the_evaluation(browser, pages):
+    seen = browser.look(pages["evaluation"], charts=CHARTS, tables=TABLES)
+    regions = table(seen, "region: share of records")
+    assert regions[1:] == [["east", "33.30 %", "33.30 %"], ["north", "33.35 %", "33.35 %"], ["south", "33.35 %", "33.35 %"]] or {
+        tuple(row) for row in regions[1:]
+    } == {("east", "33.30 %", "33.30 %"), ("north", "33.35 %", "33.35 %"), ("south", "33.35 %", "33.35 %")}
+    assert "region: share of records in each bar, before and after masking" in labels(seen)
+
+
+def test_the_map(browser, pages):
+    seen = browser.look(pages["map"], charts=CHARTS, tables=TABLES, text="document.querySelector('svg').textContent")
+    assert "1: recommended" in seen.values["text"]
+    header, *rows = seen.values["tables"][0]["rows"]
+    assert header[:4] == ["point", "mask[0].scale", "interval_disclosure.rate", "il1s.value"]
+    assert [row[1] for row in rows] == ["0.05", "0.5"]
+    assert [row[-1] for row in rows] == ["yes, recommended", "yes"]
+
+
+def test_print_hides_the_navigation(browser, pages):
+    shown = "getComputedStyle(document.querySelector('nav')).display"
+    assert browser.look(pages["internal"], media="print", nav=shown).values["nav"] == "none"
+
+
+def test_a_hundred_columns(browser, tmp_path):
+    """Below 5 MB, and drawn within 3 seconds, both pages."""
+    rng = np.random.default_rng(1)
+    names = [f"column {n}" for n in range(100)]
+    base = rng.normal(size=3000)
+    table = pa.table({name: rng.normal(size=3000) * (n + 1) + base * n for n, name in enumerate(names)})
+    write_lake(tmp_path / "lake", table)
+    job = {
+        "name": "wide",
+        **{key: str(tmp_path / key) for key in ("target", "private")},
+        "source": str(tmp_path / "lake"),
+        "seed": 1,
+        "columns": {"quasi": names},
+        "mask": [{"method": "noise", "columns": names, "scale": 0.1}],
+        "measure": [{"measure": "il1s", "columns": names}],
+    }
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    outcome = run_job(str(tmp_path / "job.yaml"))
+    assert outcome["status"] == "released", outcome
+    for page in (next(tmp_path.glob("private/*/report.html")), next(tmp_path.glob("target/report/*/report.html"))):
+        assert page.stat().st_size < 5e6
+        seen = browser.look(page, charts=CHARTS)
+        assert len(seen.values["charts"]) >= 100
+        assert seen.seconds < 3
+
+
+def test_the_same_bytes_each_time(made, tmp_path):
+    """Drawn again in this process, and by a run into other folders: no time, no path, no counter in the page."""
+    folder, _ = made
+    job = yaml.safe_load((folder / "job.yaml").read_text(encoding="utf-8"))
+    job |= {"target": str(tmp_path / "release"), "private": str(tmp_path / "private")}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job, allow_unicode=True), encoding="utf-8")
+    assert run_job(str(tmp_path / "job.yaml"))["status"] == "released"
+    for name in ("manifest.json", *(str(path.relative_to(tmp_path / "release")) for path in tmp_path.rglob("release/report/*/*"))):
+        assert (tmp_path / "release" / name).read_bytes() == (folder / "release" / name).read_bytes()
+
+
+def test_without_the_library_that_draws(made, tmp_path, monkeypatch):
+    folder, _ = made
+    monkeypatch.setattr("dpmask.report.chart.find_spec", lambda name: None)
+    assert not can_draw()
+    evaluate(str(folder / "lake"), str(folder / "lake"), columns=["age"], report=str(tmp_path / "plain.html"))
+    text = (tmp_path / "plain.html").read_text(encoding="utf-8")
+    assert "pip install vl-convert-python" in text
+    assert "<svg" not in text
+    assert "age: share of records" in text
