@@ -138,7 +138,7 @@ def _add_products(tile: Floats, rows: int, sums: Floats) -> None:
                     sums[3, j, i] += s11
 
 
-@compiled()
+@compiled(part=True)
 def _products(x: Floats, y: Floats, xx: Floats, yy: Floats, count: int) -> tuple[float, ...]:
     s11 = s21 = s12 = s22 = s31 = s13 = 0.0
     for row in range(count):
@@ -152,7 +152,7 @@ def _products(x: Floats, y: Floats, xx: Floats, yy: Floats, count: int) -> tuple
     return s11, s21, s12, s22, s31, s13
 
 
-@compiled()
+@compiled(part=True)
 def _product(x: Floats, y: Floats, count: int) -> float:
     total = 0.0
     for row in range(count):

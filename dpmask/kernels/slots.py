@@ -86,7 +86,7 @@ def _slots(values: Floats, grid: Grid) -> Iterator[tuple[int, Counts]]:
         yield start, found[: len(tile)]
 
 
-@compiled(reassociate=False, contract=False)
+@compiled(part=True, reassociate=False, contract=False)
 def _cell(value: float, low: float, scale: float, cells: int) -> int:
     """The number of a value's cell, which does not fall as values grow: 0 below the grid, the last above."""
     if value < low:

@@ -7,7 +7,9 @@ from dpmask.kernels.correlation import correlations, merge_pair_sums, pair_sums
 from dpmask.kernels.histogram import Grid, common_bars, even_grid, grid_counts, pooled, round_step
 
 
-@pytest.mark.parametrize(("least", "step"), [(1.0, 1.0), (1.1, 2.0), (2.1, 5.0), (6.0, 10.0), (0.03, 0.05), (1e-9, 1e-9)])
+@pytest.mark.parametrize(
+    ("least", "step"), [(1.0, 1.0), (1.1, 2.0), (2.1, 5.0), (6.0, 10.0), (0.03, 0.05), (1e-9, 1e-9)]
+)
 def test_round_step(least, step):
     assert round_step(least) == pytest.approx(step)
 
