@@ -11,6 +11,7 @@ _PUBLIC = {
     "read_lake": "dpmask.lake.source",
     "Lake": "dpmask.lake.source",
     "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
+    "FuzzyCRegression": "dpmask.clustering.fuzzy_c_regression",
     "FuzzyMicroaggregation": "dpmask.masking.fuzzy_microaggregation",
     "Microaggregation": "dpmask.masking.microaggregation",
     "NoiseAddition": "dpmask.masking.noise",
@@ -19,6 +20,7 @@ _MODULES = ("risk", "utility")
 
 __all__ = [
     "FuzzyCMeans",
+    "FuzzyCRegression",
     "FuzzyMicroaggregation",
     "Lake",
     "Microaggregation",

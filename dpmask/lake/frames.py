@@ -16,7 +16,7 @@ from dask.delayed import Delayed, delayed
 from dpmask.engine.guard import raising_safely
 from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_blocks
 from dpmask.errors import InputError, JobError
-from dpmask.lake.columns import Floats, Rows, floats, require_known, require_numeric
+from dpmask.lake.columns import Rows, require_known
 from dpmask.lake.table import Meeting, Step, Table
 
 _FRAME_ROWS = 1_000_000
@@ -177,12 +177,16 @@ def _read_into(read: Callable[[Any, Span], Rows], frame: pd.DataFrame, content: 
 
 
 def derive_frame(
-    table: Any, columns: Sequence[str], function: Callable[[list[Floats]], dict[str, Any]], who: str
+    table: Any,
+    columns: Sequence[str],
+    function: Callable[[Rows], dict[str, Any]],
+    require: Callable[[Any, Sequence[str], str], None],
+    who: str,
 ) -> Any:
-    """New columns from floats of these, with the index of the frame they came from."""
+    """New columns from these, with the index of the frame they came from."""
     frame = to_dask(table) if isinstance(table, Table) else table
     checked = frame.head(0, npartitions=-1) if isinstance(frame, dd.DataFrame) else frame
-    require_numeric(table_of(checked, who).schema, columns, who)
+    require(table_of(checked, who).schema, columns, who)
     if isinstance(frame, pd.DataFrame):
         return _derive_part(frame, columns, function)
     return frame[list(columns)].map_partitions(
@@ -192,8 +196,7 @@ def derive_frame(
 
 @raising_safely
 def _derive_part(frame: pd.DataFrame, columns: Sequence[str], function: Callable[..., dict[str, Any]]) -> pd.DataFrame:
-    rows = _from_pandas(frame, columns)
-    return pd.DataFrame(function([floats(rows, column) for column in columns]), index=frame.index)
+    return pd.DataFrame(function(_from_pandas(frame, columns)), index=frame.index)
 
 
 def join(original: Any, masked: Any, columns: Sequence[str], rename: Callable[[str], str], who: str) -> Table:
