@@ -13,18 +13,22 @@ _PUBLIC = {
     "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
     "FuzzyCRegression": "dpmask.clustering.fuzzy_c_regression",
     "FuzzyMicroaggregation": "dpmask.masking.fuzzy_microaggregation",
+    "IPSO": "dpmask.masking.ipso",
     "Microaggregation": "dpmask.masking.microaggregation",
     "NoiseAddition": "dpmask.masking.noise",
+    "RegressionSynthesis": "dpmask.masking.regression_synthesis",
 }
 _MODULES = ("risk", "utility")
 
 __all__ = [
+    "IPSO",
     "FuzzyCMeans",
     "FuzzyCRegression",
     "FuzzyMicroaggregation",
     "Lake",
     "Microaggregation",
     "NoiseAddition",
+    "RegressionSynthesis",
     "__version__",
     "read_lake",
     "risk",

@@ -26,10 +26,12 @@ class Units(NamedTuple):
     z: Floats
     y: Floats
 
-    def complete(self) -> Units:
-        """Without the records that miss a value."""
-        rows = np.all(~np.isnan(self.z), axis=0) & np.all(~np.isnan(self.y), axis=0)
-        return self if rows.all() else Units(self.z[:, rows], self.y[:, rows])
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which records miss no value."""
+        rows: NDArray[np.bool_] = np.all(~np.isnan(self.z), axis=0)
+        rows &= np.all(~np.isnan(self.y), axis=0)
+        return rows
 
 
 class Design(NamedTuple):
@@ -64,11 +66,20 @@ class Design(NamedTuple):
 
     def complete(self, rows: Rows, span: Span) -> Units:
         """A block's records that miss no value."""
-        return self.units(rows, span).complete()
+        units = self.units(rows, span)
+        whole = units.whole
+        return units if whole.all() else Units(units.z[:, whole], units.y[:, whole])
 
     def to_original(self, values: Floats) -> Floats:
         """Dependents x rows, back in the units they came in."""
         return values * self.outputs.sd[:, None] + self.outputs.mean[:, None]
+
+    def numbers(self) -> tuple[list[str], Moments]:
+        """The columns that are numbers, and their moments."""
+        places = [n for n, name in enumerate(self.predictors.sources) if name not in self.predictors.levels]
+        names = [self.predictors.sources[place] for place in places] + list(self.dependents)
+        at = places + list(range(len(self.predictors.sources), len(self.moments.values)))
+        return names, Moments._make(part[at] for part in self.moments)
 
     def coefficients(self, models: Floats) -> Floats:
         """Models (... x p x dependents) in original units, the constant first."""

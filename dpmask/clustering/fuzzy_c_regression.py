@@ -307,15 +307,10 @@ class FittedFuzzyCRegression:
     def _memberships(self, rows: Rows) -> dict[str, Any]:
         units = self.design.units(rows, Span(0, 0))
         shares = shares_at(units.z, units.y, self.solution.models, self.method.fuzziness)
-        shares[:, _missing(units)] = np.nan
+        shares[:, ~units.whole] = np.nan
         return {f"cluster_{number}": line for number, line in enumerate(shares)}
 
     def _labels(self, rows: Rows) -> dict[str, Any]:
         units = self.design.units(rows, Span(0, 0))
         nearest = errors_at(units.z, units.y, self.solution.models).argmin(axis=0)
-        return {"label": np.where(_missing(units), -1, nearest)}
-
-
-def _missing(units: Units) -> NDArray[np.bool_]:
-    missing: NDArray[np.bool_] = np.isnan(units.z).any(axis=0) | np.isnan(units.y).any(axis=0)
-    return missing
+        return {"label": np.where(~units.whole, -1, nearest)}

@@ -58,6 +58,12 @@ def start_sums(z: Floats, y: Floats, shares: Floats, fuzziness: float) -> ModelS
     return ModelSums(gram, cross, np.bincount(shares.argmax(axis=0), minlength=len(shares)), np.inf, True)
 
 
+def gram_of(block: Floats) -> Floats:
+    """The products of a block's rows (rows of numbers x records) with each other, summed over the records."""
+    alone = np.empty((0, block.shape[1]))
+    return start_sums(block, alone, np.ones((1, block.shape[1])), 1.0).gram[0]
+
+
 def model_sums(
     z: Floats, y: Floats, models: Floats, fuzziness: float, before: Floats | None = None, change: float = 0.0
 ) -> ModelSums:
@@ -121,6 +127,17 @@ def inverted(gram: Floats) -> tuple[Floats, int]:
     kept = values > max(len(gram) * _TRUNCATED * values[-1], 0.0)
     half = scale[:, None] * vectors[:, kept]
     return (half / values[kept]) @ half.T, int(kept.sum())
+
+
+def lower_root(matrix: Floats) -> Floats:
+    """L with L L' = the matrix, lower triangular (Cholesky); where it is singular, columns of L are 0."""
+    rest, root = matrix.copy(), np.zeros(matrix.shape)
+    least = len(matrix) * _TRUNCATED * np.diag(matrix)
+    for j in range(len(matrix)):
+        if rest[j, j] > least[j]:
+            root[j:, j] = rest[j:, j] / np.sqrt(rest[j, j])
+            rest -= np.outer(root[:, j], root[:, j])
+    return root
 
 
 def _by_column(models: Floats) -> Floats:
@@ -270,7 +287,7 @@ def _power(ratio: float, exponent: float) -> float:
 
 @compiled()
 def _to_ratios(tile: _Tile, errors: Floats, exponent: float) -> None:
-    """errors becomes r_ik = min_j E_jk / E_ik; nearest, label and total are found."""
+    """Turn errors into r_ik = min_j E_jk / E_ik; nearest, label and total are found."""
     nearest, label, total = tile.nearest, tile.label, tile.total
     nearest[:] = np.inf
     total[:] = 0.0
@@ -288,7 +305,7 @@ def _to_ratios(tile: _Tile, errors: Floats, exponent: float) -> None:
 
 @compiled()
 def _to_shares(tile: _Tile, errors: Floats, exponent: float) -> None:
-    """errors becomes u_ik."""
+    """Turn errors into u_ik."""
     _to_ratios(tile, errors, exponent)
     for i in range(len(errors)):
         error = errors[i]

@@ -22,7 +22,7 @@ Counts = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, repr=False)
 class Predictors:
-    """Numeric columns as they are; of a category each level but the most frequent one, its base. Its repr shows none."""
+    """Numeric columns as they are; of a category each level but the most frequent one, its base."""
 
     columns: tuple[str, ...]
     levels: Mapping[str, tuple[str, ...]]  # of the categories among them, the base first
@@ -43,10 +43,12 @@ class Predictors:
 
     def values(self, rows: Rows, who: str) -> Floats:
         """A block's numbers, names x rows; NaN where a value is missing."""
-        parts = []
-        for column in self.columns:
-            parts.append(self._one_hot(rows, column, who) if column in self.levels else floats(rows, column)[None])
-        return np.concatenate(parts)
+        return np.concatenate(
+            [
+                self._one_hot(rows, column, who) if column in self.levels else floats(rows, column)[None]
+                for column in self.columns
+            ]
+        )
 
     def _one_hot(self, rows: Rows, column: str, who: str) -> Floats:
         texts = _texts(rows, column)

@@ -7,8 +7,10 @@ from typing import Any
 
 METHODS = {
     "fuzzy_microaggregation": "dpmask.masking.fuzzy_microaggregation:FuzzyMicroaggregation",
+    "ipso": "dpmask.masking.ipso:IPSO",
     "microaggregation": "dpmask.masking.microaggregation:Microaggregation",
     "noise": "dpmask.masking.noise:NoiseAddition",
+    "regression_synthesis": "dpmask.masking.regression_synthesis:RegressionSynthesis",
 }
 
 
