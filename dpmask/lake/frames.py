@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 import dask.dataframe as dd
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from dask.delayed import Delayed, delayed
@@ -149,8 +150,18 @@ def _put(frame: pd.DataFrame, given: Rows, masked: Rows) -> pd.DataFrame:
     columns = _to_pandas(masked, frozenset(masked.schema.names)).set_axis(frame.index)
     same = {field.name for field in masked.schema if field in list(given.schema)}
     return frame.assign(
-        **{name: columns[name].astype(frame[name].dtype) if name in same else columns[name] for name in columns}
+        **{name: _as_before(columns[name], frame[name]) if name in same else columns[name] for name in columns}
     )
+
+
+def _as_before(masked: pd.Series, before: pd.Series) -> pd.Series:
+    """A masked column in the type of the frame's own."""
+    if masked.isna().any() and isinstance(before.dtype, np.dtype) and before.dtype.kind in "iu":
+        raise InputError(
+            f"Column '{before.name}' becomes missing in some records, which its type {before.dtype} cannot say. Give "
+            "it a nullable type, such as Int64."
+        )
+    return masked.astype(before.dtype)
 
 
 def _with_masked(frame: Any, table: Table, columns: Sequence[str]) -> Any:
