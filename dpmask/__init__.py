@@ -8,21 +8,26 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "read_lake": "dpmask.lake.source",
-    "Lake": "dpmask.lake.source",
     "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
+    "FuzzyCRegression": "dpmask.clustering.fuzzy_c_regression",
     "FuzzyMicroaggregation": "dpmask.masking.fuzzy_microaggregation",
+    "IPSO": "dpmask.masking.ipso",
     "KMeans": "dpmask.clustering.k_means",
+    "Lake": "dpmask.lake.source",
     "MembershipTransform": "dpmask.masking.membership_transform",
     "Microaggregation": "dpmask.masking.microaggregation",
     "NoiseAddition": "dpmask.masking.noise",
     "RandomRotation": "dpmask.masking.rotation",
     "RankSwapping": "dpmask.masking.swapping",
+    "read_lake": "dpmask.lake.source",
+    "RegressionSynthesis": "dpmask.masking.regression_synthesis",
 }
 _MODULES = ("risk", "utility")
 
 __all__ = [
+    "IPSO",
     "FuzzyCMeans",
+    "FuzzyCRegression",
     "FuzzyMicroaggregation",
     "KMeans",
     "Lake",
@@ -31,6 +36,7 @@ __all__ = [
     "NoiseAddition",
     "RandomRotation",
     "RankSwapping",
+    "RegressionSynthesis",
     "__version__",
     "read_lake",
     "risk",

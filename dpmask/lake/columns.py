@@ -144,6 +144,15 @@ def _float_field(field: Any) -> Any:
     return pa.field(field.name, pa.float64(), field.nullable, field.metadata)
 
 
+def with_missing(rows: Rows, column: str, values: Floats) -> Rows:
+    """The rows with this column's values replaced, its type kept; NaN becomes null, whatever was there before."""
+    place = rows.schema.get_field_index(column)
+    field = rows.schema.field(place)
+    missing = np.isnan(values)
+    valid = pa.array(~missing).buffers()[1] if missing.any() else None
+    return rows.set_column(place, field, of_type(np.where(missing, 0.0, values), field.type, valid))
+
+
 def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:
     """Floats as an Arrow array of a numeric type; integers and decimals are rounded and held to their range."""
     kind = pa.float64()

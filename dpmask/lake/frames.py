@@ -9,6 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 import dask.dataframe as dd
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 from dask.delayed import Delayed, delayed
@@ -16,7 +17,7 @@ from dask.delayed import Delayed, delayed
 from dpmask.engine.guard import raising_safely
 from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_blocks
 from dpmask.errors import InputError, JobError
-from dpmask.lake.columns import Floats, Rows, floats, require_known, require_numeric
+from dpmask.lake.columns import Rows, require_known
 from dpmask.lake.table import Meeting, Step, Table
 
 _FRAME_ROWS = 1_000_000
@@ -149,8 +150,18 @@ def _put(frame: pd.DataFrame, given: Rows, masked: Rows) -> pd.DataFrame:
     columns = _to_pandas(masked, frozenset(masked.schema.names)).set_axis(frame.index)
     same = {field.name for field in masked.schema if field in list(given.schema)}
     return frame.assign(
-        **{name: columns[name].astype(frame[name].dtype) if name in same else columns[name] for name in columns}
+        **{name: _as_before(columns[name], frame[name]) if name in same else columns[name] for name in columns}
     )
+
+
+def _as_before(masked: pd.Series, before: pd.Series) -> pd.Series:
+    """A masked column in the type of the frame's own."""
+    if masked.isna().any() and isinstance(before.dtype, np.dtype) and before.dtype.kind in "iu":
+        raise InputError(
+            f"Column '{before.name}' becomes missing in some records, which its type {before.dtype} cannot say. Give "
+            "it a nullable type, such as Int64."
+        )
+    return masked.astype(before.dtype)
 
 
 def _with_masked(frame: Any, table: Table, columns: Sequence[str]) -> Any:
@@ -177,12 +188,16 @@ def _read_into(read: Callable[[Any, Span], Rows], frame: pd.DataFrame, content: 
 
 
 def derive_frame(
-    table: Any, columns: Sequence[str], function: Callable[[list[Floats]], dict[str, Any]], who: str
+    table: Any,
+    columns: Sequence[str],
+    function: Callable[[Rows], dict[str, Any]],
+    require: Callable[[Any, Sequence[str], str], None],
+    who: str,
 ) -> Any:
-    """New columns from floats of these, with the index of the frame they came from."""
+    """New columns from these, with the index of the frame they came from."""
     frame = to_dask(table) if isinstance(table, Table) else table
     checked = frame.head(0, npartitions=-1) if isinstance(frame, dd.DataFrame) else frame
-    require_numeric(table_of(checked, who).schema, columns, who)
+    require(table_of(checked, who).schema, columns, who)
     if isinstance(frame, pd.DataFrame):
         return _derive_part(frame, columns, function)
     return frame[list(columns)].map_partitions(
@@ -192,8 +207,7 @@ def derive_frame(
 
 @raising_safely
 def _derive_part(frame: pd.DataFrame, columns: Sequence[str], function: Callable[..., dict[str, Any]]) -> pd.DataFrame:
-    rows = _from_pandas(frame, columns)
-    return pd.DataFrame(function([floats(rows, column) for column in columns]), index=frame.index)
+    return pd.DataFrame(function(_from_pandas(frame, columns)), index=frame.index)
 
 
 def join(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpmask.engine.exchange import beside
 from dpmask.engine.passes import Block, Run, Span, map_blocks, reduce_blocks
-from dpmask.lake.columns import Floats, Rows, floats, of_type, require_known, with_stored
+from dpmask.lake.columns import Floats, Rows, floats, of_type, require_known, require_numeric, with_stored
 from dpmask.lake.footers import Facts
 
 Summary = TypeVar("Summary")
@@ -263,6 +263,23 @@ def mask(step: Step | Meeting, table: Any, who: str) -> Any:
 
 def derive(table: Any, columns: Sequence[str], function: Callable[[list[Floats]], dict[str, Any]], who: str) -> Any:
     """New columns computed from these, record by record: a frame of the same kind and index, lazy unless pandas."""
+    return derive_rows(table, columns, partial(_from_floats, function, tuple(columns)), require_numeric, who)
+
+
+def derive_rows(
+    table: Any,
+    columns: Sequence[str],
+    function: Callable[[Rows], dict[str, Any]],
+    require: Callable[[Any, Sequence[str], str], None],
+    who: str,
+) -> Any:
+    """The same from columns of any type; ``require`` refuses a schema that does not fit."""
     from dpmask.lake.frames import derive_frame
 
-    return derive_frame(table, columns, function, who)
+    return derive_frame(table, columns, function, require, who)
+
+
+def _from_floats(
+    function: Callable[[list[Floats]], dict[str, Any]], columns: tuple[str, ...], rows: Rows
+) -> dict[str, Any]:
+    return function([floats(rows, column) for column in columns])

@@ -7,9 +7,11 @@ from typing import Any
 
 METHODS = {
     "fuzzy_microaggregation": "dpmask.masking.fuzzy_microaggregation:FuzzyMicroaggregation",
+    "ipso": "dpmask.masking.ipso:IPSO",
     "membership_transform": "dpmask.masking.membership_transform:MembershipTransform",
     "microaggregation": "dpmask.masking.microaggregation:Microaggregation",
     "noise": "dpmask.masking.noise:NoiseAddition",
+    "regression_synthesis": "dpmask.masking.regression_synthesis:RegressionSynthesis",
     "rotation": "dpmask.masking.rotation:RandomRotation",
     "swapping": "dpmask.masking.swapping:RankSwapping",
 }

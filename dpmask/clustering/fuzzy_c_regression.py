@@ -1,0 +1,316 @@
+"""Fuzzy c-regression over Dask: c linear models of the same variables, and how much each record belongs to each.
+
+Every record has an error E_ik under every model B_i and belongs to it by u_ik, the larger the smaller its error; every
+model is the least-squares fit with weights u_ik^m. Both steps lower the same objective, E_m = sum u_ik^m E_ik, so it
+never rises. Independents are standardised and dependents divided by their standard deviation; designs may be singular.
+
+Paper: Hathaway and Bezdek 1993, as used by Cano and Torra 2009 (section II.C), whose start (fuzzy c-means with m = 2 on
+independents and dependents together) and stop (30 iterations, or no membership changes by 1e-4) are the defaults.
+Passes over the data: one for the means, a few for the start, then one for each iteration. Memory per task: one block;
+blocks stay in memory between passes where they fit. Memberships are never stored: a pass computes them from the models.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.clustering.design import Design, Units, make_design
+from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
+from dpmask.engine import progress
+from dpmask.engine.draws import Subkey, make_key
+from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, reduce_blocks
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.fuzzy import memberships
+from dpmask.kernels.regression import ModelSums, errors_at, model_sums, shares_at, solve_models, start_sums
+from dpmask.lake import table as tables
+from dpmask.lake.columns import Rows
+from dpmask.lake.predictors import require_predictors
+from dpmask.parameters import require_choice, require_integer, require_number
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_WHO = "FuzzyCRegression"
+_START_FUZZINESS = (2.0, 1.5, 1.25, 1.1)
+"""The papers' m = 2; sharper where so many columns let its centres fall together, as equal starts stay equal."""
+_APART = 1e-2
+_START_SHIFT, _STARTS = 1e-3, 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class FuzzyCRegression:
+    """Parameters of a fuzzy c-regression.
+
+    ``fuzziness`` is the paper's m. It ends after ``max_passes`` iterations, or when no membership changes by ``change``
+    any more. ``nulls``: "refuse", or "drop" records with a missing value.
+    """
+
+    clusters: int
+    fuzziness: float = 1.5
+    max_passes: int = 30
+    change: float = 1e-4
+    nulls: str = "refuse"
+
+    def __post_init__(self) -> None:
+        require_integer(self, "clusters", at_least=1)
+        require_integer(self, "max_passes", at_least=1)
+        require_number(self, "fuzziness", above=1, at_most=10)
+        require_number(self, "change", above=0)
+        require_choice(self, "nulls", ("refuse", "drop"))
+
+    def fit(
+        self,
+        table: Any,
+        *,
+        dependents: Sequence[str],
+        independents: Sequence[str],
+        key: str | bytes | Subkey | None = None,
+        seed: int | None = None,
+    ) -> FittedFuzzyCRegression:
+        """Find the models of all dependents together. Without key or seed: seed 0."""
+        subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-regression")
+        _check_columns(dependents, independents)
+        source = tables.as_table(table, _WHO)
+        design = make_design(source, dependents, independents, _WHO, drop=self.nulls == "drop")
+        (solution,) = fit_models(self, source, design, [range(len(design.dependents))], subkey)
+        if not solution.converged:
+            warnings.warn(
+                f"{_WHO}: after {solution.passes} iterations memberships still change by {self.change:g} or more. "
+                "Raise max_passes to go on.",
+                stacklevel=2,
+            )
+        return FittedFuzzyCRegression(self, design, solution)
+
+
+def _check_columns(dependents: Sequence[str], independents: Sequence[str]) -> None:
+    for name, columns in (("dependents", dependents), ("independents", independents)):
+        if isinstance(columns, str) or not columns:
+            raise JobError(f"{_WHO}: {name} must be a list of one or more columns; got {columns!r}.")
+    both = [*dependents, *independents]
+    twice = sorted({name for name in both if both.count(name) > 1})
+    if twice:
+        raise JobError(f"{_WHO}: {', '.join(twice)} must stand once, in dependents or in independents.")
+
+
+class Pass(NamedTuple):
+    """One line of a history: the objective at the models of an iteration, and whether memberships still changed."""
+
+    number: int
+    objective: float
+    moved: bool
+
+
+class ModelSolution(NamedTuple):
+    """The models of some dependents in units of the regression, and how they came about."""
+
+    models: Floats  # clusters x p x dependents
+    sizes: Integers  # records nearest to each
+    history: tuple[Pass, ...]
+
+    @property
+    def converged(self) -> bool:
+        """Whether memberships came to rest."""
+        return not self.history[-1].moved
+
+    @property
+    def passes(self) -> int:
+        """Iterations."""
+        return len(self.history)
+
+
+class _Start(NamedTuple):
+    """A fuzzy partition of the records: centres over some rows of z and y, in units of the regression."""
+
+    inputs: list[int]
+    centers: Floats
+    fuzziness: float
+
+    def sums(self, z: Floats, y: Floats, fuzziness: float) -> ModelSums:
+        shares = memberships(np.concatenate([z[self.inputs], y]), self.centers, fuzziness=self.fuzziness)
+        return start_sums(z, y, shares, fuzziness)
+
+
+class _Models(NamedTuple):
+    """The models that a pass looks at, and those before them."""
+
+    models: Floats
+    before: Floats | None
+    change: float
+
+    def sums(self, z: Floats, y: Floats, fuzziness: float) -> ModelSums:
+        return model_sums(z, y, self.models, fuzziness, self.before, self.change)
+
+
+Task = tuple[list[int], _Start | _Models]
+"""The dependents of a group, and what their memberships come from."""
+
+
+def fit_models(
+    method: FuzzyCRegression, source: tables.Table, design: Design, groups: Sequence[Sequence[int]], key: Subkey
+) -> list[ModelSolution]:
+    """Models of each group of dependents (their places), all groups in the same passes over the data."""
+    places = [list(group) for group in groups]
+    starts = [_start(method, source, design, group, key.subkey(f"start {group}")) for group in places]
+    read: Callable[..., Units] = source.on_rows(design.columns, design.complete)
+    blocks: Blocks = source.blocks
+    if fits_in_memory(8 * source.rows * (design.width + len(design.dependents))):
+        blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_held
+    sums = _pass(method.fuzziness, read, blocks, list(zip(places, starts, strict=True)))
+    loops = [_Loop(group, solve_models(one.gram, one.cross)) for group, one in zip(places, sums, strict=True)]
+    while waiting := [loop for loop in loops if not loop.done]:
+        sums = _pass(method.fuzziness, read, blocks, [loop.task(method.change) for loop in waiting])
+        for loop, one in zip(waiting, sums, strict=True):
+            loop.take(one, method.max_passes)
+        _tell(waiting)
+    return [ModelSolution(loop.models, loop.sizes, tuple(loop.history)) for loop in loops]
+
+
+class _Loop:
+    """One group's way to its models."""
+
+    def __init__(self, group: list[int], models: Floats) -> None:
+        self.group, self.models = group, models
+        self.before: Floats | None = None
+        self.history: list[Pass] = []
+        self.done = False
+
+    def task(self, change: float) -> Task:
+        return self.group, _Models(self.models, self.before, change)
+
+    def take(self, sums: ModelSums, most: int) -> None:
+        """Note what a pass found at the models; go on to the next ones unless they are the last."""
+        self.sizes = sums.sizes
+        self.history.append(Pass(len(self.history) + 1, sums.objective, sums.moved))
+        self.done = not sums.moved or len(self.history) == most
+        if not self.done:
+            self.before, self.models = self.models, solve_models(sums.gram, sums.cross, self.models)
+
+
+def _tell(loops: Sequence[_Loop]) -> None:
+    number, objective = loops[0].history[-1].number, sum(loop.history[-1].objective for loop in loops)
+    progress.note(f"fuzzy c-regression: pass {number}, {len(loops)} under way, objective {objective:.8g}")
+
+
+def _start(method: FuzzyCRegression, source: tables.Table, design: Design, group: list[int], key: Subkey) -> _Start:
+    """The start of a group: fuzzy c-means of its dependents and the numeric independents together."""
+    varied = design.moments.low < design.moments.high
+    categories = design.predictors.levels
+    numbers = [n for n, name in enumerate(design.predictors.sources) if name not in categories and varied[n]]
+    names = [design.predictors.sources[place] for place in numbers] + [design.dependents[place] for place in group]
+    mean = np.concatenate([design.inputs.mean[numbers], design.outputs.mean[group]])
+    sd = np.concatenate([design.inputs.sd[numbers], design.outputs.sd[group]])
+    inputs = [1 + place for place in numbers]
+    if source.rows < method.clusters:
+        raise InputError(f"{design.who}: {method.clusters} models need as many records; there are {source.rows}.")
+    for fuzziness in _START_FUZZINESS:
+        means = FuzzyCMeans(
+            clusters=method.clusters, fuzziness=fuzziness, starts=_STARTS, shift=_START_SHIFT, nulls="drop"
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # only a start
+            centers = (means.fit(source, columns=names, key=key).centers - mean) / sd
+        if _all_apart(centers):
+            break
+    return _Start(inputs, centers, fuzziness)
+
+
+def _all_apart(centers: Floats) -> bool:
+    gaps = np.abs(centers[:, None] - centers[None]).max(axis=2)
+    return bool((gaps + np.diag(np.full(len(centers), np.inf)) > _APART).all())
+
+
+def _pass(fuzziness: float, read: Callable[..., Units], blocks: Blocks, tasks: list[Task]) -> list[ModelSums]:
+    return reduce_blocks(partial(_block_sums, fuzziness, read, tasks), _plus, blocks, "fuzzy c-regression")
+
+
+def _block_sums(
+    fuzziness: float, read: Callable[..., Units], tasks: list[Task], content: Any, span: Span
+) -> list[ModelSums]:
+    units = read(content, span)
+    return [memberships_from.sums(units.z, units.y[group], fuzziness) for group, memberships_from in tasks]
+
+
+def _plus(left: list[ModelSums], right: list[ModelSums]) -> list[ModelSums]:
+    return [one.plus(two) for one, two in zip(left, right, strict=True)]
+
+
+def _as_held(content: Units, span: Span) -> Units:
+    return content
+
+
+@dataclass(frozen=True)
+class FittedFuzzyCRegression:
+    """The models, and how they were found."""
+
+    method: FuzzyCRegression
+    design: Design
+    solution: ModelSolution
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """What the coefficients belong to: the constant, then the independents, categories by level."""
+        return ("1", *self.design.predictors.names)
+
+    @property
+    def coefficients(self) -> Floats:
+        """Clusters x terms x dependents, in original units."""
+        return self.design.coefficients(self.solution.models)
+
+    @property
+    def objective(self) -> float:
+        """E_m, in units of the regression."""
+        return self.solution.history[-1].objective
+
+    @property
+    def history(self) -> tuple[Pass, ...]:
+        """The objective of every iteration."""
+        return self.solution.history
+
+    @property
+    def passes(self) -> int:
+        """Iterations, each a pass over the data."""
+        return self.solution.passes
+
+    iterations = passes
+
+    @property
+    def converged(self) -> bool:
+        """Whether memberships came to rest before the last pass."""
+        return self.solution.converged
+
+    @property
+    def sizes(self) -> Integers:
+        """How many records are nearest to each model."""
+        return self.solution.sizes
+
+    def memberships(self, table: Any) -> Any:
+        """How much each record belongs to each model: a frame of the same kind and index, computed when asked for.
+
+        A record with a missing value has none.
+        """
+        return self._derived(table, self._memberships)
+
+    def labels(self, table: Any) -> Any:
+        """The model that each record belongs to most, as a series; -1 for a record with a missing value."""
+        return self._derived(table, self._labels)["label"]
+
+    def _derived(self, table: Any, function: Callable[[Rows], dict[str, Any]]) -> Any:
+        return tables.derive_rows(table, self.design.columns, function, require_predictors, _WHO)
+
+    def _memberships(self, rows: Rows) -> dict[str, Any]:
+        units = self.design.units(rows, Span(0, 0))
+        shares = shares_at(units.z, units.y, self.solution.models, self.method.fuzziness)
+        shares[:, ~units.whole] = np.nan
+        return {f"cluster_{number}": line for number, line in enumerate(shares)}
+
+    def _labels(self, rows: Rows) -> dict[str, Any]:
+        units = self.design.units(rows, Span(0, 0))
+        nearest = errors_at(units.z, units.y, self.solution.models).argmin(axis=0)
+        return {"label": np.where(~units.whole, -1, nearest)}
