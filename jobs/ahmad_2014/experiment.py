@@ -26,9 +26,9 @@ Why they differ:
   must agree, but for restart luck where two optima are close. The published ones do not. Here each clustering is the
   best of 20 starts.
 * S and Z are mirror images and must agree, too.
-* It is not said which units k-means ran in, where the peak lies, how wide the bell is, how much noise was added, and how
-  much was swapped. Here: the columns' own units; the peak at the mean; the standard deviation; noise of half of it;
-  half of the values swapped within 10 %.
+* It is not said which units k-means ran in, where the peak lies, how wide the bell is, how much noise was added, and
+  how much was swapped. Here: the columns' own units; the peak at the mean; the standard deviation; noise of half of
+  it; half of the values swapped within 10 %.
 * Sizes hide most moves: on wine, Z leaves them nearly as they were, where a third of the records changed cluster.
 """
 
