@@ -93,8 +93,56 @@ def hold_joined(
 
 
 def _join(join: Callable[[list[Any]], Any], *parts: Any) -> Any:
+    return _unless_failed(lambda *runs: [join([result for run in runs for result in run])], *parts)
+
+
+def _unless_failed(work: Callable[..., Any], *parts: Any) -> Any:
     failed = [part for part in parts if isinstance(part, Failure)]
-    return failed[0] if failed else guarded(lambda: [join([result for part in parts for result in part])])
+    return failed[0] if failed else guarded(work, *parts)
+
+
+def hold_beside(
+    function: Callable[[list[Any], Any, Span], Summary],
+    merge: Callable[[Summary, Summary], Summary],
+    finish: Callable[[list[Any], Summary], list[Any]],
+    held: Sequence[Run],
+    blocks: Sequence[Block],
+    label: str,
+) -> list[Run]:
+    """Each held run met with all blocks: ``finish(contents, summary)`` of its contents, held in their place.
+
+    The summary is ``function(contents, content, span)`` merged over the blocks, and may be as large as the contents:
+    these travel to the blocks' tasks, and nothing comes to the driver.
+    """
+    runs, work = _runs(blocks), partial(_reduce_beside, function, merge)
+
+    def merged(left: Delayed, right: Delayed) -> Delayed:
+        return delayed(partial(_unless_failed, merge), pure=False)(left, right, dask_key_name=_name(label))
+
+    def finished(one: Run) -> Delayed:
+        summary = merge_tree([_task_beside(work, one.contents, run, label) for run in runs], merged)
+        lazy = isinstance(one.contents, Delayed)
+        last = partial(_unless_failed, finish if lazy else partial(finish, one.contents))
+        return delayed(last, pure=False)(*([one.contents] if lazy else []), summary, dask_key_name=_name(label))
+
+    return _held(lambda: [finished(one) for one in held], [one.spans for one in held], label)
+
+
+def _task_beside(work: Callable[..., Any], held: list[Any] | Delayed, run: Run, label: str) -> Delayed:
+    """One task over a run of blocks and what is held."""
+    if not isinstance(held, Delayed):
+        return _task(partial(work, held), run, label)
+    lazy = any(isinstance(content, Delayed) for content in run.contents)
+    task = partial(_on_both, work, run.spans, None if lazy else run.contents)
+    return delayed(task, pure=False)(held, *(run.contents if lazy else ()), dask_key_name=_name(label))
+
+
+def _on_both(work: Callable[..., Any], spans: Sequence[Span], contents: Any, held: Any, *parts: Any) -> Any:
+    return held if isinstance(held, Failure) else guarded(work, held, spans, parts if contents is None else contents)
+
+
+def _reduce_beside(function: Any, merge: Any, held: list[Any], spans: Sequence[Span], contents: Sequence[Any]) -> Any:
+    return _reduce_run(partial(function, held), merge, spans, list(contents))
 
 
 def _held(make_tasks: Callable[[], list[Delayed]], spans: list[tuple[Span, ...]], label: str) -> list[Run]:

@@ -70,7 +70,7 @@ def grow_tree(block: Floats, words: Words, cells: int) -> CellTree:
 
 
 def principal_direction(block: Floats) -> Floats:
-    """The direction of the largest variance; the first axis where nothing varies."""
+    """The direction of the largest variance, of length 1; any direction where nothing varies."""
     covariance = np.zeros((len(block), len(block)))
     _add_products(np.ascontiguousarray(block), covariance)
     direction: Floats = np.linalg.eigh(covariance)[1][:, -1]

@@ -14,14 +14,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.fuzzy_shares import CRISP, ENTROPY, FUZZY, FUZZY_1_5, FUZZY_2, Model, find_shares, finish
+from dpmask.kernels.fuzzy_shares import (
+    CRISP,
+    ENTROPY,
+    FUZZY,
+    FUZZY_1_5,
+    FUZZY_2,
+    FUZZY_WHOLE,
+    Model,
+    find_shares,
+    finish,
+)
 from dpmask.kernels.fuzzy_tiles import ROWS, add_to_sums, load, new_tile
 from dpmask.kernels.fuzzy_tolerance import ROUNDS, new_movement, settle
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, plain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+_LARGEST_WHOLE, _ALMOST = 100.0, 1e-12
 _NO_WEIGHT = 1e-300  # smaller sums have lost their digits to underflow
 
 
@@ -78,7 +89,13 @@ def membership_model(clusters: int, *, fuzziness: float | None = None, entropy: 
             f"the largest fuzziness for {clusters} clusters is {largest_fuzziness(clusters):.1f}"
         )
     special = {1.0: CRISP, 1.5: FUZZY_1_5, 2.0: FUZZY_2}
-    return Model(special.get(fuzziness, FUZZY), float(fuzziness))
+    return Model(special.get(fuzziness, FUZZY_WHOLE if _is_whole(fuzziness) else FUZZY), float(fuzziness))
+
+
+def _is_whole(fuzziness: float) -> bool:
+    """Whether 1/(m-1) is a whole number, and small: m = 1.1 or 1.05, which floats hold almost."""
+    exponent = 1.0 / (fuzziness - 1.0) if fuzziness > 1.0 else math.inf
+    return exponent < _LARGEST_WHOLE and abs(exponent - round(exponent)) < _ALMOST * exponent and round(exponent) > 1
 
 
 def center_sums(
@@ -132,15 +149,6 @@ def labels(block: Floats, centers: Floats, *, partial: bool = False) -> Integers
     result = np.empty(block.shape[1], np.int64)
     _find_labels(plain(block), even(block, centers[None])[0], len(centers), partial, crisp, result)
     return result
-
-
-def plain(values: Floats) -> Floats:
-    """The array in the form the kernels are compiled for.
-
-    Another form, such as the read-only one in which a block comes from another worker, would be compiled anew, and its
-    sums might be taken in another order: the same bits need the same code.
-    """
-    return np.require(values, np.float64, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
 
 
 def even(block: Floats, centers: Floats) -> Floats:

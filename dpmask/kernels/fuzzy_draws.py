@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.fuzzy import even, membership_model, plain
+from dpmask.kernels.fuzzy import even, membership_model
 from dpmask.kernels.fuzzy_shares import Model, find_shares, finish
 from dpmask.kernels.fuzzy_tiles import ROWS, find_distances, load, new_tile
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, plain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -17,7 +17,7 @@ from dpmask.kernels.vector_math import compiled, exp2, log2
 
 Floats = NDArray[np.float64]
 
-CRISP, FUZZY_2, FUZZY_1_5, FUZZY, ENTROPY = range(5)
+CRISP, FUZZY_2, FUZZY_1_5, FUZZY_WHOLE, FUZZY, ENTROPY = range(6)
 
 # Outside this range the squares in a distance overflow or lose digits: such a record's distances are computed again.
 _SMALLEST_DISTANCE, _LARGEST_DISTANCE = 1e-280, 1e300
@@ -42,6 +42,8 @@ def find_shares(tile: Tile, records: Floats, centers: Floats, clusters: int, mod
         _fuzzy_2(tile, clusters, powered)
     elif model.kind == FUZZY_1_5:
         _fuzzy_1_5(tile, clusters, powered)
+    elif model.kind == FUZZY_WHOLE:
+        _fuzzy_whole(tile, clusters, round(1.0 / (model.parameter - 1.0)), powered)
     elif model.kind == FUZZY:
         _fuzzy(tile, clusters, 1.0 / (model.parameter - 1.0), powered)
     else:
@@ -93,6 +95,30 @@ def _fuzzy_1_5(tile: Tile, clusters: int, powered: bool) -> None:
             square = ratio * ratio
             total[k] += square
             share[k] = square * ratio if powered else square
+
+
+@compiled()
+def _fuzzy_whole(tile: Tile, clusters: int, exponent: int, powered: bool) -> None:
+    """M = 1.1, 1.05, 1.25 and the like: q = r^exponent with a whole exponent, by squaring."""
+    total, nearest, power, square = tile.total, tile.nearest, np.empty(ROWS), np.empty(ROWS)
+    total[:] = 0.0
+    for i in range(clusters):
+        share = tile.shares[i]
+        for k in range(ROWS):
+            share[k] = nearest[k] / share[k]
+            square[k] = share[k]
+            power[k] = share[k] if exponent & 1 else 1.0
+        bits = exponent >> 1
+        while bits > 0:
+            for k in range(ROWS):
+                square[k] *= square[k]
+            if bits & 1:
+                for k in range(ROWS):
+                    power[k] *= square[k]
+            bits >>= 1
+        for k in range(ROWS):
+            total[k] += power[k]
+            share[k] = power[k] * share[k] if powered else power[k]
 
 
 @compiled()
@@ -188,7 +214,7 @@ def finish(tile: Tile, model: Model, powered: bool) -> None:
             root = math.sqrt(total[k])
             scale[k] = 1.0 / (total[k] * root)
             objective[k] = nearest[k] / root
-    elif model.kind == FUZZY:
+    elif model.kind in (FUZZY_WHOLE, FUZZY):
         for k in range(ROWS):
             scale[k] = exp2(-fuzziness * log2(total[k]))
             objective[k] = nearest[k] * total[k] * scale[k]

@@ -34,7 +34,7 @@ class Grid(NamedTuple):
 
     steps: Floats  # 1 for integers, 0.01 for two decimals, 0 for floats
     kinds: tuple[str, ...]  # the floats that a column can hold: float64, float32 or float16
-    lower: Floats
+    lower: Floats  # as the columns' kinds hold them
     upper: Floats
     dependent: NDArray[np.intp]
     factors: Floats  # dependent x columns, 0 at dependent columns
@@ -52,7 +52,7 @@ def make_grid(
     """The grid of columns with these steps (0: floats), or OffGridError. The equalities must not contradict."""
     bounded = np.isfinite(lower) | np.isfinite(upper)
     columns = range(len(steps))
-    wish = sorted(columns, key=lambda j: (steps[j] != 0, bool(bounded[j]), -j))
+    wish = sorted(columns, key=lambda j: (steps[j] != 0, float(np.finfo(kinds[j]).eps), bool(bounded[j]), -j))
     rows = [([*coefficients, constant]) for coefficients, constant in equalities]
     for tried, (reduced, pivots) in enumerate(_reductions(rows, wish)):
         if all(_computable(row, pivot, steps) for row, pivot in zip(reduced, pivots, strict=True)):
@@ -108,7 +108,17 @@ def _grid(
     factors[np.arange(len(pivots)), list(pivots)] = 0.0
     constants = np.array([float(row[-1]) for row in rows])
     sizes = np.array([float(step) for step in steps])
-    return Grid(sizes, tuple(kinds), lower, upper, np.array(pivots, np.intp), factors, constants)
+    low = np.array([_inside(bound, kind, np.inf) for bound, kind in zip(lower, kinds, strict=True)])
+    high = np.array([_inside(bound, kind, -np.inf) for bound, kind in zip(upper, kinds, strict=True)])
+    return Grid(sizes, tuple(kinds), low, high, np.array(pivots, np.intp), factors, constants)
+
+
+def _inside(bound: float, kind: str, inward: float) -> float:
+    """The number of this kind that is nearest to a bound and not outside."""
+    with np.errstate(over="ignore"):
+        number = np.dtype(kind).type(bound)
+    outside = number < bound if inward > 0.0 else number > bound
+    return float(np.nextafter(number, number.dtype.type(inward)) if outside else number)
 
 
 def onto_grid(rows: Floats, grid: Grid, scale: Floats) -> Floats:
@@ -127,7 +137,7 @@ def _rounded(rows: Floats, grid: Grid) -> Floats:
         if step > 0.0:
             result[:, j] = np.clip(np.rint(rows[:, j] / step), *_ends(grid, j)) * step
         else:
-            result[:, j] = rows[:, j].astype(grid.kinds[j])
+            result[:, j] = np.clip(rows[:, j].astype(grid.kinds[j]), grid.lower[j], grid.upper[j])
     return result
 
 
@@ -152,8 +162,9 @@ def _completed(rows: Floats, grid: Grid) -> Floats:
 
 
 def _broken(rows: Floats, grid: Grid) -> NDArray[np.bool_]:
-    below = rows < grid.lower - _SLACK * (1.0 + np.abs(grid.lower))
-    above = rows > grid.upper + _SLACK * (1.0 + np.abs(grid.upper))
+    slack = np.array([max(_SLACK, float(np.finfo(kind).eps)) for kind in grid.kinds])
+    below = rows < grid.lower - slack * (1.0 + np.abs(grid.lower))
+    above = rows > grid.upper + slack * (1.0 + np.abs(grid.upper))
     broken: NDArray[np.bool_] = np.any(below | above, axis=1)
     return broken
 

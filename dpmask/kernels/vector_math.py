@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -45,6 +46,15 @@ def compiled(*, reassociate: bool = True, contract: bool = True) -> Callable[[Fu
         return cast(Function, kernel)
 
     return compile_function
+
+
+def plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The array in the form the kernels are compiled for.
+
+    Another form, such as the read-only one in which a block comes from another worker, would be compiled anew, and its
+    sums might be taken in another order: the same bits need the same code.
+    """
+    return np.require(values, np.float64, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
 
 
 @compiled(reassociate=False)

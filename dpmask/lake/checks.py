@@ -11,11 +11,17 @@ from dpmask.lake.footers import is_empty_range
 from dpmask.lake.table import Table
 
 
-def require_spread(moments: Moments, columns: Sequence[str], who: str) -> None:
-    """Refuse columns that are infinite somewhere, empty, or constant."""
+def require_finite(moments: Moments, columns: Sequence[str], who: str) -> None:
+    """Refuse columns that are infinite somewhere."""
     for number, column in enumerate(columns):
         if moments.infinite[number]:
             raise _infinite(who, column, f"in {moments.infinite[number]} records")
+
+
+def require_spread(moments: Moments, columns: Sequence[str], who: str) -> None:
+    """Refuse columns that are infinite somewhere, empty, or constant."""
+    require_finite(moments, columns, who)
+    for number, column in enumerate(columns):
         if not moments.values[number]:
             raise _empty(who, column)
         if moments.values[number] == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -67,6 +67,27 @@ def require_numeric(schema: Any, columns: Iterable[str], who: str) -> None:
             raise JobError(f"{who}: column '{column}' must be numeric; it is {kind}. Take it out of columns.")
 
 
+def is_category(kind: Any) -> bool:
+    """Whether values of this type are only the same or not: text, true or false, stored categories, or all missing."""
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(text or pa.types.is_boolean(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind))
+
+
+def numbers_of_texts(rows: Rows, column: str, number: Callable[[str], float]) -> Floats:
+    """A number for each value of a category column, made from its text once a block; NaN where it is missing."""
+    array = _whole_array(rows.column(column))
+    if pa.types.is_null(array.type):
+        return np.full(len(array), np.nan)
+    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    size = len(coded.dictionary)
+    places = pc.fill_null(pc.cast(coded.indices, pa.int64()), size).to_numpy(zero_copy_only=False)
+    used = np.flatnonzero(np.bincount(places, minlength=size + 1)[:size])
+    texts = pc.cast(coded.dictionary.take(pa.array(used)), pa.string()).to_pylist()
+    table = np.full(size + 1, np.nan)
+    table[used] = [np.nan if text is None else number(text) for text in texts]
+    return table[places]
+
+
 def floats(rows: Rows, column: str) -> Floats:
     """One column as doubles, a missing value as NaN; without a copy where it is that already."""
     array = _whole_array(rows.column(column))
@@ -126,10 +147,12 @@ def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:
 
 
 def bits(rows: Rows, column: str) -> NDArray[np.uint64]:
-    """What tells one column's values apart, as bits. Integers keep all their digits."""
+    """What tells one column's values apart, as bits. Integers keep all their digits; a missing one counts as -2^63."""
     array = _whole_array(rows.column(column))
-    if pa.types.is_integer(array.type) and not array.null_count:
+    if pa.types.is_integer(array.type):
         whole = pc.cast(array, pa.int64(), safe=False)
+        if whole.null_count:
+            whole = pc.fill_null(whole, pa.scalar(np.iinfo(np.int64).min))
         return np.frombuffer(whole.buffers()[1], np.uint64, len(whole), 8 * whole.offset)
     return bits_of(floats(rows, column))
 

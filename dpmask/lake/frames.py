@@ -196,21 +196,27 @@ def _derive_part(frame: pd.DataFrame, columns: Sequence[str], function: Callable
     return pd.DataFrame(function([floats(rows, column) for column in columns]), index=frame.index)
 
 
-def join(original: Any, masked: Any, columns: Sequence[str], rename: Callable[[str], str], who: str) -> Table:
-    """The columns of two frames side by side, the second one's renamed, paired by a unique index."""
-    frames = [to_dask(frame) if isinstance(frame, Table) else frame for frame in (original, masked)]
-    rows = []
-    for frame in frames:
+def join(
+    original: Any, masked: Any, columns: Sequence[str], rename: Callable[[str], str], who: str, marks: Sequence[str]
+) -> Table:
+    """The columns of two frames side by side, the second one's renamed, paired by a unique index.
+
+    ``marks``, if any, names two columns to add: each record's position in its own frame, the first's and the second's.
+    """
+    names = list(columns)
+    frames, rows = [], []
+    for number, given in enumerate((original, masked)):
+        frame = to_dask(given) if isinstance(given, Table) else given
         table = table_of(frame, who)
-        require_known(table.schema, columns, who)
+        require_known(table.schema, names, who)
         rows.append(table.rows)
         if isinstance(frame, pd.DataFrame) and not frame.index.is_unique:
             raise _ambiguous(who)
+        frames.append(_with_positions(frame[names], marks[number], table) if marks else frame[names])
     if any(isinstance(frame, dd.DataFrame) for frame in frames):
         frames = [dd.from_pandas(f, npartitions=1) if isinstance(f, pd.DataFrame) else f for f in frames]
-    names = list(columns)
-    renamed = frames[1][names].rename(columns={name: rename(name) for name in names})
-    pairs = table_of(frames[0][names].join(renamed, how="left"), who)
+    renamed = frames[1].rename(columns={name: rename(name) for name in names})
+    pairs = table_of(frames[0].join(renamed, how="left"), who)
     if pairs.rows != rows[0]:
         raise _ambiguous(who)
     return _held(pairs)
@@ -230,6 +236,22 @@ def _held(pairs: Table) -> Table:
 
 def _itself(content: _Frame, span: Span) -> _Frame:
     return content
+
+
+def _with_positions(frame: Any, name: str, table: Table) -> Any:
+    """The frame with a column more: each record's position in it."""
+    firsts = [block.first for block in table.blocks]
+    if isinstance(frame, pd.DataFrame):
+        return _positioned(frame, name, firsts)
+    meta = frame._meta.assign(**{name: pd.Series(dtype="int64")})
+    return frame.map_partitions(_positioned, name, firsts, meta=meta)
+
+
+def _positioned(
+    frame: pd.DataFrame, name: str, firsts: list[int], partition_info: dict[str, Any] | None = None
+) -> pd.DataFrame:
+    first = firsts[partition_info["number"] if partition_info else 0]
+    return frame.assign(**{name: range(first, first + len(frame))})
 
 
 def _ambiguous(who: str) -> JobError:

@@ -106,7 +106,7 @@ class _Unshuffled:
 
 
 class Keyed(NamedTuple):
-    """Two tables with the same blocks, their records paired; and how many had no partner."""
+    """Two tables with the same blocks, their records paired; and how many had no partner and were left out."""
 
     original: Table
     masked: Table
@@ -115,10 +115,7 @@ class Keyed(NamedTuple):
 
 
 def pair_by_column(original: Table, masked: Table, column: str, columns: Sequence[str], who: str) -> Keyed:
-    """Records with the same value in a column, which must be unique on both sides, brought together in shards.
-
-    Originals without a masked record stay, beside missing values; masked records without an original are left out.
-    """
+    """Records with the same value in a column, which must be unique on both sides, brought together in shards."""
     for table in (original, masked):
         require_groupable(table.masked_schema, [column], who)
     names = [column, *(name for name in columns if name != column)]
@@ -190,16 +187,16 @@ def _gather(column: str, schemas: Sequence[Any], original: list[_Part], masked: 
         sides.append((keys.at(groups.order), groups.order, [part.rows.rows() for part in parts]))
     (ours, our_order, our_rows), (theirs, their_order, their_rows) = sides
     partner = _partners(ours, theirs)
-    left = pa.concat_tables(our_rows).take(pa.array(our_order))
-    there = pa.array(np.where(partner < 0, 0, their_order[partner] if len(their_order) else 0), mask=partner < 0)
-    right = pa.concat_tables(their_rows).take(there)
-    matched = int((partner >= 0).sum())
+    met = partner >= 0
+    left = pa.concat_tables(our_rows).take(pa.array(our_order[met]))
+    right = pa.concat_tables(their_rows).take(pa.array(their_order[partner[met]]))
+    pairs = int(met.sum())
     return _Shard(
         _Packed.of(pa.table(left.columns, schema=schemas[0])),
         _Packed.of(pa.table(right.columns, schema=schemas[1])),
-        len(partner),
-        len(partner) - matched,
-        len(their_order) - matched,
+        pairs,
+        len(our_order) - pairs,
+        len(their_order) - pairs,
     )
 
 

@@ -46,7 +46,7 @@ Integers = NDArray[np.int64]
 
 _WHO = "FuzzyMicroaggregation"
 _FUZZINESS = 1.1
-_CELL = 2000
+_CELL = 4000
 _CLUSTERS_IN_A_CELL = 100
 _LARGEST_CELL = 100_000
 _FEW_CLUSTERS = 500
@@ -54,7 +54,7 @@ _PASSES = 1000
 _PASS_SECONDS, _OVERHEAD = 2e-8, 8
 """What plans count for each record, cluster and column: some 40 passes, and each pass's own cost."""
 _SHIFT = 1e-6
-_DECREASE = 1e-4
+_DECREASE = 1e-3
 """Centres of a whole table are brought to rest; those of a cell until a pass gains less than this share."""
 
 
@@ -66,7 +66,7 @@ class FuzzyMicroaggregation:
     is said) and ``draw_fuzziness`` its m2 (halfway between 1 and m1); ``entropy`` and ``draw_entropy`` are lambda1 and
     lambda2 (twice lambda1) of the entropy model. ``constraints`` are written as in "net + tax = gross" or "age >= 0".
     ``groups`` are columns masked together, each group by itself; without them all columns are one group.
-    ``minimum_size``: no released group is smaller. ``cell_size``: the most records that are clustered together; 2000,
+    ``minimum_size``: no released group is smaller. ``cell_size``: the most records that are clustered together; 4000,
     or 100 k if that is more, and the whole table where it takes no more than 500 clusters.
     """
 
@@ -172,7 +172,7 @@ class FuzzyMicroaggregation:
         return cell_part(source, variables, method, size, float(per_cluster), key, _WHO)
 
     def _default_cell_size(self, rows: int, clusters: int, per_cluster: Fraction) -> int:
-        """2000, or room for a hundred clusters; the whole table when it takes few clusters."""
+        """4000, or room for a hundred clusters; the whole table when it takes few clusters."""
         if clusters <= _FEW_CLUSTERS:
             return rows
         least = 2 * max(int(per_cluster), self.minimum_size or 1)

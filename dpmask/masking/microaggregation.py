@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _WHO = "Microaggregation"
-_CELL = 2000
+_CELL = 4000
 _GROUPS_IN_A_CELL = 100
 _LARGEST_CELL = 100_000
 _PAIR_SECONDS = 2e-9
@@ -47,7 +47,7 @@ _PAIR_SECONDS = 2e-9
 class Microaggregation:
     """Groups of at least ``k`` records; ``groups`` of columns are masked each by itself.
 
-    ``cell_size`` is the most records that MDAV sees together: 2000, or 100 k if that is more.
+    ``cell_size`` is the most records that MDAV sees together: 4000, or 100 k if that is more.
     """
 
     columns: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Disclosure risk: what an intruder can find out from a masked table. One measure to a file."""
+"""Disclosure risk: what an intruder learns from a masked table about the original's people. One measure to a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 MEASURES = {
     "attribute_inference": "dpmask.risk.attribute_inference:attribute_inference",
+    "distance_linkage": "dpmask.risk.distance_linkage:distance_linkage",
     "groups": "dpmask.risk.groups:groups",
     "interval_disclosure": "dpmask.risk.interval_disclosure:interval_disclosure",
     "known_records": "dpmask.risk.known_records:known_records",

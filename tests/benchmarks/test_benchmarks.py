@@ -1,6 +1,7 @@
 """Every benchmark runs, at about a hundredth of its size. Its figures mean something only at full size: see each file."""
 
 import bench_fuzzy
+import bench_linkage
 import bench_memory
 import bench_noise
 import bench_probabilistic_linkage
@@ -30,6 +31,13 @@ def test_fuzzy(capsys):
 def test_probabilistic_linkage(capsys):
     assert bench_probabilistic_linkage.main(["--rows", "1e4", "--columns", "4"]) > 0
     assert '"benchmark": "probabilistic_linkage"' in capsys.readouterr().out
+
+
+def test_linkage(capsys):
+    wide, large, ratios = bench_linkage.main(["--rows", "1e4", "--large", "1e4", "--lake", "1e5", "--rounds", "1"])
+    assert min(seconds for best in (*wide.values(), *large.values()) for seconds in best.values()) > 0
+    assert ratios[1000] > 1
+    assert '"benchmark": "linkage, lake"' in capsys.readouterr().out
 
 
 def test_transforms(capsys):

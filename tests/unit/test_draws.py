@@ -5,7 +5,17 @@ import pickle
 import numpy as np
 import pytest
 
-from dpmask.engine.draws import keystream, make_key, record_normals, record_uniforms, record_words, shuffled
+from dpmask.engine.draws import (
+    chosen_records,
+    keystream,
+    make_key,
+    record_normals,
+    record_uniforms,
+    record_words,
+    shuffled,
+    uniforms_at,
+    words_at,
+)
 from dpmask.errors import JobError
 
 KEY = make_key("test", seed=1).subkey("purpose")
@@ -35,6 +45,19 @@ def test_a_draw_depends_on_its_position_alone(first, count):
 def test_positions_beyond_32_bits():
     far = 2**40 + 1
     assert np.array_equal(record_words(KEY, far, 3)[1:], record_words(KEY, far + 1, 2))
+
+
+@pytest.mark.parametrize("first", [0, 1, 2**31 - 3, 2**32 - 3, 2**40 + 1, 2**62])
+def test_draws_at_any_positions_are_the_records_own(first):
+    order = np.random.default_rng(0).permutation(1001)
+    positions = first + np.concatenate([order, order[:7]])
+    np.testing.assert_array_equal(words_at(KEY, positions), record_words(KEY, first, 1001)[positions - first])
+    np.testing.assert_array_equal(uniforms_at(KEY, positions), record_uniforms(KEY, first, 1001)[positions - first])
+
+
+def test_draws_at_no_or_one_position():
+    assert len(words_at(KEY, np.empty(0, np.int64))) == len(uniforms_at(KEY, np.empty(0, np.int64))) == 0
+    assert uniforms_at(KEY, np.array([5])).tolist() == record_uniforms(KEY, 5, 1).tolist()
 
 
 def test_uniforms_and_normals_have_their_distributions():
@@ -101,3 +124,14 @@ def test_bad_keys_are_refused(arguments, text):
         make_key("NoiseAddition", **arguments)
     assert text in str(caught.value)
     assert "short" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"), [(1, 1), (10, 10), (10, 3), (100_000, 1), (100_000, 99_999), (300_000, 2_000)]
+)
+def test_a_sample_has_the_smallest_words(rows, count):
+    found = chosen_records(KEY, rows, count)
+    assert len(found) == count
+    assert (np.diff(found) > 0).all()
+    expected = np.sort(np.argsort(record_words(KEY, 0, rows), kind="stable")[:count])
+    assert found.tolist() == expected.tolist()

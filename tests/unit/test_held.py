@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from dask.delayed import delayed
 
-from dpmask.engine import exchange
+from dpmask.engine import exchange, passes
 from dpmask.engine.exchange import Source, exchange_blocks
-from dpmask.engine.passes import Block, hold_blocks, hold_joined, map_blocks, reduce_blocks
-from dpmask.errors import InputError
+from dpmask.engine.passes import Block, hold_beside, hold_blocks, hold_joined, map_blocks, merge_tree, reduce_blocks
+from dpmask.errors import InputError, StorageError
 
 
 def upper(content, span):
@@ -119,3 +120,63 @@ def test_pieces_of_any_depth_lie_in_files_where_memory_is_short(monkeypatch):
             assert (array.dtype, array.tolist()) == (same.dtype, same.tolist())
     assert plain[1].rows[0].tolist() == [2, 3, 3, 4, 4, 5]
     assert not mapped[0].rows[0].flags.writeable
+
+
+def beside(held, content, span):
+    return f"{''.join(held)}{content}{span.number}"
+
+
+def kept(held, summary):
+    return [f"{one}:{summary}" for one in held]
+
+
+def contents_of(held):
+    return map_blocks(lambda content, span: content, held, "x")
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_held_contents_meet_every_block(kind, lazy):
+    """Each held run by itself, merged over all blocks in the one tree; what becomes of it is held in its place."""
+    blocks = [block._replace(content=delayed(block.content)) for block in BLOCKS] if lazy else BLOCKS
+    for held in (hold_joined(upper, "".join, BLOCKS[:3], "join"), hold_blocks(upper, BLOCKS[:3], "hold")):
+        found = contents_of(hold_beside(beside, bracket, kept, held, blocks, "x"))
+        trees = [
+            merge_tree([f"{one}{block.content}{n}" for n, block in enumerate(BLOCKS)], bracket)
+            for one in contents_of(held)
+        ]
+        assert found == [f"{one}:{tree}" for one, tree in zip(contents_of(held), trees, strict=True)]
+
+
+def test_what_met_some_blocks_may_meet_others(kind):
+    held = hold_blocks(upper, BLOCKS[:1], "hold")
+    once = hold_beside(beside, bracket, kept, held, BLOCKS[:1], "x")
+    assert contents_of(hold_beside(beside, bracket, kept, once, BLOCKS[1:2], "x")) == ["A:Aa0:A:Aa0b0"]
+
+
+def refuse_beside(held, content, span):
+    return refuse(content, span)
+
+
+def refuse_to_keep(held, summary):
+    raise InputError("not kept")
+
+
+def test_what_fails_beside_is_told(kind):
+    held = hold_blocks(upper, BLOCKS[:2], "hold")
+    with pytest.raises(InputError, match="not c"):
+        hold_beside(refuse_beside, bracket, kept, held, BLOCKS, "x")
+    with pytest.raises(InputError, match="not kept"):
+        hold_beside(beside, bracket, refuse_to_keep, held, BLOCKS, "x")
+
+
+def test_failed_storage_beside_is_tried_again(monkeypatch):
+    monkeypatch.setattr(passes.time, "sleep", lambda seconds: None)
+    failures = iter([StorageError("down"), StorageError("down")])
+
+    def flaky(held, content, span):
+        for failure in failures:
+            raise failure
+        return content
+
+    held = hold_beside(flaky, bracket, kept, hold_blocks(upper, BLOCKS[:1], "hold"), BLOCKS[:2], "x")
+    assert contents_of(held) == ["A:(ab)"]

@@ -1,0 +1,63 @@
+"""Distance-based record linkage by all pairs of records, for small frames: plain, slow, and on its own."""
+
+import numpy as np
+
+
+def standardised(values):
+    return (values - values.mean()) / values.std()
+
+
+def gaps(original, masked, column, sets):
+    """Distances between all original and all masked values of a column, original x masked."""
+    x, y = original[column], masked[column]
+    if x.dtype.kind in "if" and y.dtype.kind in "if":
+        return np.abs(np.subtract.outer(standardised(x.to_numpy(float)), standardised(y.to_numpy(float))))
+    if x.dtype.kind in "if":
+        apart = {label: [to_interval(value, label, x.std(ddof=0)) for value in x] for label in y.unique()}
+        return np.array([apart[label] for label in y]).T
+    members = sets.get(column, {})
+    inside = {label: x.isin(members.get(label, [label])).to_numpy() for label in y.unique()}
+    return np.array([~inside[label] for label in y]).T.astype(float)
+
+
+def to_interval(value, label, sd):
+    """Intervals are [low, high); what is not inside is at least a thousandth of a standard deviation away."""
+    low, high = map(float, label.strip("[)").split(","))
+    return 0.0 if low <= value < high else max((low - value) / sd, (value - high) / sd, 0.001)
+
+
+def linked(squares, own):
+    """Each record's chance to be linked to its own masked record; own is -1 where that was dropped."""
+    chances = []
+    for row, place in zip(np.sqrt(squares), own, strict=True):
+        same = np.isclose(row, row[place], rtol=1e-9, atol=1e-11)
+        chances.append(1 / same.sum() if place >= 0 and not (row[~same] < row[place]).any() else 0.0)
+    return np.array(chances)
+
+
+def linkage(original, masked, columns, sets=None):
+    """The rates of who knows the first 1, 2, ... columns; the last one knows all."""
+    own = masked.index.get_indexer(original.index)
+    squares = np.zeros((len(original), len(masked)))
+    rates = []
+    for column in columns:
+        squares = squares + gaps(original, masked, column, sets or {}) ** 2
+        rates.append(linked(squares, own).mean())
+    return rates
+
+
+def mahalanobis(original, masked, columns, inverse):
+    """The rate in the metric of what the mask did, by this way to invert S."""
+    x, y = (
+        np.array([standardised(frame[column].to_numpy(float)) for column in columns]) for frame in (original, masked)
+    )
+    matrix = inverse(np.cov(x - y, ddof=0).reshape(len(columns), -1))
+    squares = np.empty((x.shape[1], y.shape[1]))
+    for number, record in enumerate(x.T):
+        apart = record[:, None] - y
+        squares[number] = np.maximum((apart * (matrix @ apart)).sum(axis=0), 0.0)
+    return linked(squares, np.arange(x.shape[1])).mean()
+
+
+def ridge(matrix):
+    return np.linalg.inv(matrix + 1e-6 * np.trace(matrix) / len(matrix) * np.eye(len(matrix)))
