@@ -1,11 +1,13 @@
 """Tables 6 and 7 of Ahmad, Haque and Tauhid (2014) on iris and wine: python jobs/ahmad_2014/experiment.py DATA
 
-DATA is a folder with iris.csv and wine.csv: numeric columns, and one called class. Prints what comes out beside what was
-published, and why it differs.
+DATA is a folder with iris.csv and wine.csv: numeric columns, and one called class. Prints what comes out beside what
+was published, and why it differs.
 """
 
 import sys
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 import dpmask
 
@@ -16,20 +18,22 @@ PUBLISHED = {  # wine: the paper says Housing, but 178 records of 13 columns are
     "iris": [0.09746, 0.08199, 0.1731, 0.1599, 0.15, 0.1333, 0.196],
 }
 WHY = """
-Published are sizes-only errors: the formula, misprinted in the paper, compares the sizes of clusters and not who is in them. 'sizes' is
-that number here, 'records' the share of records that changed cluster under the best matching of clusters.
+Published are sizes-only errors: the formula, misprinted in the paper, compares the sizes of clusters and not who is in
+them. 'sizes' is that number here, 'records' the share of records that changed cluster under the best matching.
 
 Why they differ:
-* A rotation keeps all distances, so k-means cannot tell rotated data from the data: the lines with and without rotation must agree. The
-  published ones do not, so they show the luck of k-means starts. Here each clustering is the best of 20 starts.
+* A rotation keeps all distances, so k-means cannot tell rotated data from the data: the lines with and without rotation
+  must agree, but for restart luck where two optima are close. The published ones do not. Here each clustering is the
+  best of 20 starts.
 * S and Z are mirror images and must agree, too.
-* Which units k-means ran in, where the peak lies and how wide the bell is, how much noise was added and how much was swapped, is not
-  said. Here: the columns' own units; the peak at the mean; the standard deviation; noise 0.5 sd, half of the values swapped within 10 %.
-* Sizes hide most moves: on wine Z leaves them nearly as they were, where a third of the records changed cluster.
+* It is not said which units k-means ran in, where the peak lies, how wide the bell is, how much noise was added, and
+  how much was swapped. Here: the columns' own units; the peak at the mean; the standard deviation; noise of half of
+  it; half of the values swapped within 10 %.
+* Sizes hide most moves: on wine, Z leaves them nearly as they were, where a third of the records changed cluster.
 """
 
 
-def steps(columns):
+def steps(columns: list[str]) -> Iterator[tuple[str, list[Any]]]:
     """The masking steps behind each line of the tables."""
     rotation = dpmask.RandomRotation(columns=columns)
     noise = dpmask.NoiseAddition(columns=columns, scale=0.5)
@@ -41,14 +45,14 @@ def steps(columns):
     yield "additive", [noise, swapping]
 
 
-def masked(table, methods, seed):
+def masked(table: Any, methods: list[Any], seed: int) -> Any:
     """The table after all steps."""
     for method in methods:
         table = method.fit(table, seed=seed).mask(table)
     return table
 
 
-def errors(table, columns, methods):
+def errors(table: Any, columns: list[str], methods: list[Any]) -> list[float]:
     """Sizes-only and record-level error, clustered afresh, over several runs."""
     found = [
         dpmask.utility.misclassification(
@@ -59,7 +63,7 @@ def errors(table, columns, methods):
     return [sum(parts[name] for parts in found) / RUNS for name in ("sizes_cold", "records_cold")]
 
 
-def main(data):
+def main(data: str) -> None:
     """Print both tables."""
     warnings.simplefilter("ignore")  # columns of uneven size are rotated on purpose
     for name, published in PUBLISHED.items():

@@ -48,7 +48,6 @@ def small_shards(monkeypatch):
 
 METHODS = {
     "s": dpmask.MembershipTransform(columns=["age", "income", "rate"], function="s"),
-    "triangular": dpmask.MembershipTransform(columns=["age", "income", "rate"], function="triangular"),
     "gaussian": dpmask.MembershipTransform(columns=["age", "income", "rate"], function="gaussian"),
     "rotation": dpmask.RandomRotation(columns=COMPLETE),
     "correlated": dpmask.NoiseAddition(columns=["income", "rate"], scale=0.3, correlated=True),
@@ -296,8 +295,8 @@ def test_misclassification_by_hand():
     assert "28.57% of 7 records changed cluster" in found.explain()
     same = dpmask.utility.misclassification(original, -3 * original, columns=["a"], clusters=2)
     assert (same.value, same.sizes) == (0.0, 0.0)
+    holes = pd.DataFrame({"a": [1.0, np.nan, 2, np.nan]}), pd.DataFrame({"a": [np.nan, 1.0, np.nan, 2]})
     with pytest.raises(InputError, match="no record is complete in both tables"):
-        holes = pd.DataFrame({"a": [1.0, np.nan, 2, np.nan]}), pd.DataFrame({"a": [np.nan, 1.0, np.nan, 2]})
         dpmask.utility.misclassification(*holes, columns=["a"], clusters=2)
     with pytest.raises(JobError, match="there is no column 'b'"):
         dpmask.utility.misclassification(original, masked, columns=["b"], clusters=2)

@@ -49,7 +49,7 @@ def same_partition(one, two):
 def test_s_and_z_add_up_to_one_and_cluster_alike(data):
     _, table = data
     s, z = (masked(table, transform(table, function)) for function in "sz")
-    np.testing.assert_allclose(s + z, 1.0, rtol=0, atol=2.3e-16)
+    np.testing.assert_allclose(s + z, 1.0, rtol=0, atol=1e-15)  # each has its own few roundings
     assert same_partition(labels(s), labels(z))
 
 
@@ -82,7 +82,7 @@ def test_table_6_sizes_hide_moves(data):
 
 
 def test_a_rotation_falls_to_as_many_known_records_as_columns(data):
-    name, table = data
+    _, table = data
     turned = masked(table, dpmask.RandomRotation(columns=list(table)))
     known = table.shape[1] + 2
     found = dpmask.risk.known_records(table, turned, columns=list(table), known=known)
@@ -99,13 +99,13 @@ def test_s_and_z_fall_to_a_few_known_records(data):
         assert found.parts["linear: rate"] < 0.5
 
 
-def test_the_ready_experiment(reference, capsys, monkeypatch):
+def test_the_ready_experiment(reference, capsys):
     """Runs once over each line here, not ten times."""
     experiment = runpy.run_path(str(EXPERIMENT))
     experiment["errors"].__globals__["RUNS"] = 1
     experiment["main"](str(reference))
     told = capsys.readouterr().out
     lines = {tuple(line.split()[:-3]): line.split()[-3:] for line in told.splitlines() if line.startswith("  ")}
-    assert lines[("z",)] == lines[("z", "and", "rotation")][:0] + ["0.0975", "0.0800", "0.1333"]  # iris, the last told
+    assert lines[("z",)] == ["0.0975", "0.0800", "0.1333"]  # iris, the last told
     assert "z                           0.0892    0.0674    0.3202" in told
     assert "Why they differ" in told
