@@ -4,6 +4,7 @@ import bench_fuzzy
 import bench_memory
 import bench_noise
 import bench_probabilistic_linkage
+import bench_regression
 
 
 def test_noise(capsys):
@@ -29,3 +30,13 @@ def test_fuzzy(capsys):
 def test_probabilistic_linkage(capsys):
     assert bench_probabilistic_linkage.main(["--rows", "1e4", "--columns", "4"]) > 0
     assert '"benchmark": "probabilistic_linkage"' in capsys.readouterr().out
+
+
+def test_regression(capsys):
+    ratios, (small, large) = bench_regression.main(
+        ["--rows", "1e5", "--rounds", "1", "--clusters", "5", "--lakes", "2e4", "3e5", "--block-rows", "1e4"]
+    )
+    assert all(ratio > 0 for ratio in ratios)
+    # a block is 2 MB here, the larger lake 48 MB: what a worker holds does not grow with it
+    assert large - small < 30
+    assert '"benchmark": "regression memory"' in capsys.readouterr().out
