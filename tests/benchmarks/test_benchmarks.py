@@ -6,6 +6,7 @@ import bench_memory
 import bench_noise
 import bench_probabilistic_linkage
 import bench_transforms
+import bench_regression
 
 
 def test_noise(capsys):
@@ -45,3 +46,13 @@ def test_transforms(capsys):
     assert ratio > 0
     assert large["driver_peak_mb"] - small["driver_peak_mb"] < 20  # rows never come to the driver
     assert '"benchmark": "swapping"' in capsys.readouterr().out
+
+
+def test_regression(capsys):
+    ratios, (small, large) = bench_regression.main(
+        ["--rows", "1e5", "--rounds", "1", "--clusters", "5", "--lakes", "2e4", "3e5", "--block-rows", "1e4"]
+    )
+    assert all(ratio > 0 for ratio in ratios)
+    # a block is 2 MB here, the larger lake 48 MB: what a worker holds does not grow with it
+    assert large - small < 30
+    assert '"benchmark": "regression memory"' in capsys.readouterr().out

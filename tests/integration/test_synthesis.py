@@ -71,7 +71,7 @@ def test_held_and_read_again_give_the_same_bits(tmp_path, monkeypatch, request, 
         request.getfixturevalue("client")
     write_lake(tmp_path / "lake", pa.Table.from_pandas(people()), files=3, row_group_size=200)
     lake = dpmask.read_lake(str(tmp_path / "lake"), block_rows=300)
-    method = dpmask.FuzzyCRegression(clusters=4)
+    method = dpmask.FuzzyCRegression(clusters=4, max_passes=5)
     held = method.fit(lake, **COLUMNS)
     for module in (fuzzy_c_means, fuzzy_c_regression):
         monkeypatch.setattr(module, "fits_in_memory", lambda size: False)
