@@ -359,7 +359,7 @@ class _Searches:
     def around(self, quantiles: list[Floats]) -> tuple[list[Counts], tuple[list[Counts], list[Counts]]]:
         """How many originals lie close to each quantile; and how many values of both tables between them."""
         edges = [np.unique(order_keys(some)) for some in quantiles] if self.needs & Need.BINS else self._none
-        near = self._windows(quantiles) if self.needs & Need.QUANTILES else self._none
+        near = self._windows(quantiles) if self.needs & Need.QUANTILES and quantiles else self._none
         if not any(len(some) for some in (*edges, *near)):
             return [], ([], [])
         asked = [np.concatenate(both) for both in zip(edges, near, strict=True)]

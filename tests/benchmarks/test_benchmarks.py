@@ -4,6 +4,7 @@ import bench_fuzzy
 import bench_memory
 import bench_noise
 import bench_probabilistic_linkage
+import bench_utility
 
 
 def test_noise(capsys):
@@ -29,3 +30,10 @@ def test_fuzzy(capsys):
 def test_probabilistic_linkage(capsys):
     assert bench_probabilistic_linkage.main(["--rows", "1e4", "--columns", "4"]) > 0
     assert '"benchmark": "probabilistic_linkage"' in capsys.readouterr().out
+
+
+def test_utility(capsys):
+    reads, passes = bench_utility.main(["--rows", "1e5"])
+    assert reads > 0
+    assert passes == 4
+    assert '"benchmark": "utility"' in capsys.readouterr().out

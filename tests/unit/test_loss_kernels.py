@@ -118,7 +118,9 @@ def test_values_between_brackets():
     values = np.array([3.0, -1.0, np.nan, 0.0, 7.0, -np.inf, np.inf, 2.0, 3.0])
     key = [int(k) for k in order_keys(np.array([-1.0, 2.0, 3.0, 7.0]))]
     low, high = -(1 << 63), (1 << 63) - 1
-    found = between([[Bracket(low, key[0], 0, 0), Bracket(key[0], key[2], 0, 0), Bracket(key[3], high, 0, 0)]], [values])
+    found = between(
+        [[Bracket(low, key[0], 0, 0), Bracket(key[0], key[2], 0, 0), Bracket(key[3], high, 0, 0)]], [values]
+    )
     assert [from_keys(part).tolist() for part in found[0]] == [[-np.inf], [0.0, 2.0], [np.inf]]
     assert between([[]], [values]) == [[]]
 
