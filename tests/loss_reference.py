@@ -1,6 +1,7 @@
 """Measures of information loss as their definitions read, in plain Python over whole columns. A missing value is NaN."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,7 +33,8 @@ def statistics(x, y):
         a, b = present(x[name]), present(y[name])
         mine, theirs = [(v, v) for v in a], [(v, v) for v in b]
         n, mu2, mu4 = len(a), mu(mine, 2, 0), mu(mine, 4, 0)
-        groups["means"].append((math.fsum(a) / n, math.fsum(b) / len(b), mu2, n))
+        means = (math.fsum(v - a[0] for v in side) / len(side) for side in (a, b))  # from a value: digits far from 0
+        groups["means"].append((*means, mu2, n))
         groups["variances"].append((mu2, mu(theirs, 2, 0), mu4 - mu2**2, n))
         a, b = sorted(a), sorted(b)
         h = (a[-1] - a[0]) / 1000
@@ -83,7 +85,7 @@ def shares(x, y):
     bounds = [-math.inf, *edges, math.inf]
     found = []
     for side in (x, y):
-        counts = [sum(lo <= v < hi for v in side) for lo, hi in zip(bounds, bounds[1:], strict=False)]
+        counts = [sum(lo <= v < hi for v in side) for lo, hi in pairwise(bounds)]
         found.append([c / len(side) for c in (*counts, sum(math.isnan(v) for v in side))])
     return found
 

@@ -89,7 +89,8 @@ def _block_sums(
     columns: Sequence[Floats], present: Sequence[NDArray[np.bool_]] | None, center: Floats, order: int
 ) -> Floats:
     """The sums about a centre, a tile at a time."""
-    sums = np.zeros((len(_OF_ORDER[order]), len(columns), len(columns)))
+    sums = np.zeros((len(_POWERS), len(columns), len(columns)))
+    higher = len(_OF_ORDER[order]) > len(_OF_ORDER[2])
     tile, there = np.empty((len(columns), _TILE)), np.ones((len(columns), _TILE))
     for start in range(0, len(columns[0]), _TILE):
         rows = min(_TILE, len(columns[0]) - start)
@@ -98,22 +99,22 @@ def _block_sums(
             if present is not None:
                 there[number, :rows] = present[number][start : start + rows]
                 tile[number, :rows][~present[number][start : start + rows]] = 0.0
-        _add_products(tile, rows, sums)
+        _add_products(tile, rows, higher, sums)
         if present is not None:
             _add_powers(tile, there, rows, sums)
         else:
             sums[0] += rows
             sums[1] += tile[:, :rows].sum(axis=1)[:, None]
     if present is None:  # every record has both values: a column's powers are its products with itself
-        for power, product in ((2, 3), (4, 6), (5, 7))[: len(sums) // 3]:
+        for power, product in ((2, 3), (4, 6), (5, 7)):
             sums[power] = sums[product].diagonal()[:, None]
-    return sums
+    return sums[: len(_OF_ORDER[order])]
 
 
 @compiled()
-def _add_products(tile: Floats, rows: int, sums: Floats) -> None:
+def _add_products(tile: Floats, rows: int, higher: bool, sums: Floats) -> None:
     """Add the products of powers of two columns; deviations are 0 where a value is missing."""
-    columns, higher = len(tile), len(sums) > 4  # noqa: PLR2004
+    columns = len(tile)
     strip, square = np.empty((columns, _STRIP)), np.empty((columns, _STRIP))  # contiguous, so that loops vectorise
     for start in range(0, rows, _STRIP):
         count = min(_STRIP, rows - start)
@@ -122,8 +123,9 @@ def _add_products(tile: Floats, rows: int, sums: Floats) -> None:
                 strip[i, row] = tile[i, start + row]
                 square[i, row] = strip[i, row] * strip[i, row]
             for j in range(i + 1):
+                s11 = _product(strip[i], strip[j], count)  # the same sum with and without higher powers
                 if higher:
-                    s11, s21, s12, s22, s31, s13 = _products(strip[i], strip[j], square[i], square[j], count)
+                    s21, s12, s22, s31, s13 = _products(strip[i], strip[j], square[i], square[j], count)
                     sums[6, i, j] += s21
                     sums[7, i, j] += s22
                     sums[8, i, j] += s31
@@ -131,8 +133,6 @@ def _add_products(tile: Floats, rows: int, sums: Floats) -> None:
                         sums[6, j, i] += s12
                         sums[7, j, i] += s22
                         sums[8, j, i] += s13
-                else:
-                    s11 = _product(strip[i], strip[j], count)
                 sums[3, i, j] += s11
                 if i != j:
                     sums[3, j, i] += s11
@@ -140,16 +140,15 @@ def _add_products(tile: Floats, rows: int, sums: Floats) -> None:
 
 @compiled(part=True)
 def _products(x: Floats, y: Floats, xx: Floats, yy: Floats, count: int) -> tuple[float, ...]:
-    s11 = s21 = s12 = s22 = s31 = s13 = 0.0
+    s21 = s12 = s22 = s31 = s13 = 0.0
     for row in range(count):
         xy = x[row] * y[row]
-        s11 += xy
         s21 += xx[row] * y[row]
         s12 += x[row] * yy[row]
         s22 += xx[row] * yy[row]
         s31 += xx[row] * xy
         s13 += xy * yy[row]
-    return s11, s21, s12, s22, s31, s13
+    return s21, s12, s22, s31, s13
 
 
 @compiled(part=True)
@@ -177,9 +176,8 @@ def _add_powers(tile: Floats, there: Floats, rows: int, sums: Floats) -> None:
             sums[0, i, j] += s0
             sums[1, i, j] += s1
             sums[2, i, j] += s2
-            if len(sums) > 4:  # noqa: PLR2004
-                sums[4, i, j] += s3
-                sums[5, i, j] += s4
+            sums[4, i, j] += s3
+            sums[5, i, j] += s4
 
 
 def merge_comoments(left: CoMoments, right: CoMoments) -> CoMoments:

@@ -35,7 +35,8 @@ def gaps(columns: Sequence[Floats]) -> Gaps:
 
 
 def _gap(x: Floats, y: Floats) -> tuple[int, float]:
-    gap = x - y
+    with np.errstate(invalid="ignore"):  # infinities, which are refused by their number
+        gap = x - y
     np.abs(gap, out=gap)
     total = gap.sum()
     if np.isnan(total):

@@ -76,7 +76,7 @@ def count_at(splitters: Sequence[Keys], columns: Sequence[Floats]) -> list[Posit
 
 
 def _counted(values: Floats, cuts: Keys) -> Positions:
-    """By a grid over the cuts, unless a sort of the values is faster: then the cuts are many, or crowd in few places."""
+    """By a grid over the cuts, unless a sort of the values is faster: where cuts are many, or crowd in few places."""
     if len(cuts) <= _MANY and _is_double(cuts).all():
         edges, back = np.unique(cuts, return_inverse=True)
         grid = grid_over(from_keys(edges))

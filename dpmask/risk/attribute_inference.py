@@ -58,6 +58,15 @@ class AttributeInference:
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "excess")
     public: ClassVar[bool] = False
+    definition: ClassVar[str] = (
+        "The share of persons whose sensitive value is that of the masked record nearest to them; excess is what "
+        "their own record adds to that."
+    )
+    direction: ClassVar[str] = "Larger means more risk."
+    source: ClassVar[str] = (
+        "Giomi, Boenisch, Wehmeyer and Tasnadi 2023, A unified framework for quantifying privacy risk in synthetic "
+        "data."
+    )
 
     def explain(self) -> str:
         """What the numbers mean."""

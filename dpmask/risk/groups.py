@@ -80,6 +80,17 @@ class GroupRisk:
         "closeness",
     )
     public: ClassVar[bool] = False
+    definition: ClassVar[str] = (
+        "Groups of records with the same quasi-identifiers: the smallest one, those of one record, records in "
+        "groups below k, and what a group gives away of its members' sensitive values."
+    )
+    direction: ClassVar[str] = (
+        "Smaller groups mean more risk; a larger confidence or t, and fewer different sensitive values, too."
+    )
+    source: ClassVar[str] = (
+        "Sweeney 2002, k-anonymity; Machanavajjhala et al. 2007, l-diversity; Li, Li and Venkatasubramanian 2007, "
+        "t-closeness."
+    )
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -73,6 +73,12 @@ class IntervalDisclosure:
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "by_sd", "by_rank", "joint")
     public: ClassVar[bool] = False
+    definition: ClassVar[str] = (
+        "The share of original values inside an interval around their masked value, by standard deviation or by "
+        "rank, averaged over widths of 1 to 10 % and over the columns; rate is the larger of the two."
+    )
+    direction: ClassVar[str] = "1 means that every value is disclosed; larger means more risk."
+    source: ClassVar[str] = "Domingo-Ferrer and Torra 2001; Mateo-Sanz, Sebe and Domingo-Ferrer 2004."
 
     @property
     def interval(self) -> tuple[float, float]:

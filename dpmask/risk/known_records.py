@@ -70,6 +70,12 @@ class KnownRecords:
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "error")
     public: ClassVar[bool] = False
+    definition: ClassVar[str] = (
+        "The share of other records that an intruder who knows some recovers within a tolerance in all columns, by "
+        "the better of a rotation and a linear map fitted to the known ones."
+    )
+    direction: ClassVar[str] = "A larger rate and a smaller error mean more risk."
+    source: ClassVar[str] = "Liu, Giannella and Kargupta 2006; Schoenemann 1966."
 
     def explain(self) -> str:
         """What the numbers mean."""

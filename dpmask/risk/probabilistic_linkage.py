@@ -72,6 +72,12 @@ class ProbabilisticLinkage:
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "estimated")
     public: ClassVar[bool] = False
+    definition: ClassVar[str] = (
+        "The share of originals linked to their own masked record by the largest Fellegi-Sunter weight of the "
+        "columns that agree, values in 20 quantile bins of the original; ties share."
+    )
+    direction: ClassVar[str] = "1 means that every record is linked; larger means more risk."
+    source: ClassVar[str] = "Fellegi and Sunter 1969, A theory for record linkage."
 
     @property
     def interval(self) -> tuple[float, float]:

@@ -30,6 +30,6 @@ def __getattr__(name: str) -> Any:
     if name in MEASURES:
         return measure_function(name)
     if name == "summarise":
-        globals()[name] = found = import_module("dpmask.utility.summarise").summarise
+        globals()[name] = found = import_module("dpmask.utility.together").summarise
         return found
     raise AttributeError(f"module 'dpmask.utility' has no attribute '{name}'")

@@ -55,6 +55,12 @@ class ClusterDistance:
 
     judged: ClassVar[tuple[str, ...]] = ("value",)
     public: ClassVar[bool] = True
+    definition: ClassVar[str] = (
+        "Both tables are clustered by fuzzy c-means, the masked one from the original's centres, and clusters "
+        "paired one to one; value is the sum of squared differences of memberships, a record."
+    )
+    direction: ClassVar[str] = "0 means the same clusters, 2 is the most; larger means more information lost."
+    source: ClassVar[str] = "Torra, Endo and Miyamoto 2009, section 3."
 
     def explain(self) -> str:
         """What the number means."""

@@ -19,8 +19,6 @@ from dpmask.utility.summary import Need, Summary, summarised
 
 _WHO = "correlations"
 NEEDS = Need.MOMENTS
-PAIRED = False
-"""Each table's correlations come from itself: records need no partner."""
 
 LEAST_COLUMNS = 2
 

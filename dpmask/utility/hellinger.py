@@ -19,8 +19,6 @@ from dpmask.utility.summary import Need, Summary, summarised
 
 _WHO = "hellinger"
 NEEDS = Need.BINS
-PAIRED = False
-"""Each table's distribution comes from itself: records need no partner."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dpmask.kernels.moments import Moments
 from dpmask.lake.checks import require_spread
 from dpmask.lake.columns import require_numeric
 from dpmask.lake.pairs import masked_name, pair
-from dpmask.utility.summary import Need, Summary
+from dpmask.utility.summary import Need, Summary, require_columns
 
 _WHO = "il1s"
 NEEDS = Need.DISTANCES | Need.MOMENTS
@@ -57,6 +57,7 @@ class StandardisedLoss:
 
 def il1s(original: Any, masked: Any, *, columns: Sequence[str]) -> StandardisedLoss:
     """IL1s between two tables: frames paired by index, or lakes cut into the same blocks."""
+    require_columns(columns, _WHO)
     pairs = pair(original, masked, columns, _WHO)
     names = [*columns, *(masked_name(column) for column in columns)]
     require_numeric(pairs.masked_schema, names, _WHO)

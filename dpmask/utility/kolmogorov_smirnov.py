@@ -15,14 +15,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpmask.errors import InputError
 from dpmask.kernels.order import Floats, Positions
 from dpmask.utility.summary import Need, Steps, Summary, summarised
 
 _WHO = "kolmogorov_smirnov"
 NEEDS = Need.STEPS
-PAIRED = False
-"""Each table's distribution comes from itself: records need no partner."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +59,10 @@ def kolmogorov_smirnov(original: Any, masked: Any, *, columns: Sequence[str]) ->
 
 def result(found: Summary) -> KolmogorovSmirnov:
     """The distances, from a summary of both tables."""
+    sizes = found.sizes(_WHO)
     parts, upper = {}, 0.0
-    for name, one, *samples in zip(found.numbers, found.steps, *(look.samples for look in found.looks), strict=True):
-        if not all(sample.values for sample in samples):
-            raise InputError(f"{_WHO}: column '{name}' has no value in one of the tables. Take it out of columns.")
-        parts[name], most = _distance(one, *(sample.values for sample in samples))
+    for name, one, both in zip(found.numbers, found.steps, sizes, strict=True):
+        parts[name], most = _distance(one, *both)
         upper = max(upper, most)
     return KolmogorovSmirnov(max(parts.values()), upper, parts)
 

@@ -17,8 +17,6 @@ from dpmask.utility.summary import Need, Summary, summarised
 
 _WHO = "moments"
 NEEDS = Need.MOMENTS
-PAIRED = False
-"""Each table's moments come from itself: records need no partner."""
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,6 @@ from dpmask.utility.summary import PERCENTS, WINDOW, Need, Summary, summarised
 
 _WHO = "probabilistic_information_loss"
 NEEDS = Need.MOMENTS | Need.HIGHER | Need.QUANTILES
-PAIRED = False
-"""Each table's statistics come from itself: records need no partner."""
 
 _ROUNDING = 1e-12
 GROUPS = ("means", "variances", "covariances", "correlations", "quantiles")

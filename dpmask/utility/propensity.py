@@ -33,8 +33,6 @@ from dpmask.lake.table import Table, as_table
 from dpmask.utility.summary import require_columns
 
 _WHO = "propensity"
-PAIRED = False
-"""Each table is sampled by itself: records need no partner."""
 
 _MOST_SAMPLED = 100_000
 _MOST_PRODUCTS = 20  # numeric columns
@@ -96,6 +94,11 @@ def propensity(
     drawn = [
         _sampled(*side, numeric, others, sample, seed) for side in zip(tables, ("original", "masked"), strict=True)
     ]
+    for name, values in zip(numeric, drawn[0], strict=False):
+        if np.isnan(values).all():
+            raise InputError(
+                f"{_WHO}: column '{name}' has no value in any record of the sample. Take it out of columns."
+            )
     features = _features(np.concatenate(drawn, axis=1), len(numeric))
     return _result(features, [one.shape[1] for one in drawn])
 

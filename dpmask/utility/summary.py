@@ -112,10 +112,20 @@ class Summary:
         assert self.looks[1].moments is not None
         return self.looks[1].moments
 
+    def sizes(self, who: str) -> list[tuple[int, int]]:
+        """How many values each number has in both tables; none in one of them is refused."""
+        sizes = list(zip(*([one.values for one in look.samples] for look in self.looks), strict=True))
+        for name, both in zip(self.numbers, sizes, strict=True):
+            if not all(both):
+                where = "one of the tables" if any(both) else "any record"
+                raise InputError(f"{who}: column '{name}' has no value in {where}. Take it out of columns.")
+        return sizes
+
     def shares(self, who: str) -> list[tuple[Floats, Floats]]:
         """For each column the share of records with each value or in each bin, missing values among them."""
         if not all(look.rows for look in self.looks):
             raise InputError(f"{who}: one of the tables has no record.")
+        self.sizes(who)
         tallies = zip(self.looks[0].tallies, self.looks[1].tallies, strict=True)
         counts = [*zip(*self.bins, strict=True), *(one.beside(two) for one, two in tallies)]
         return [(one / self.looks[0].rows, two / self.looks[1].rows) for one, two in counts]
@@ -359,7 +369,7 @@ class _Searches:
     def around(self, quantiles: list[Floats]) -> tuple[list[Counts], tuple[list[Counts], list[Counts]]]:
         """How many originals lie close to each quantile; and how many values of both tables between them."""
         edges = [np.unique(order_keys(some)) for some in quantiles] if self.needs & Need.BINS else self._none
-        near = self._windows(quantiles) if self.needs & Need.QUANTILES else self._none
+        near = self._windows(quantiles) if self.needs & Need.QUANTILES and quantiles else self._none
         if not any(len(some) for some in (*edges, *near)):
             return [], ([], [])
         asked = [np.concatenate(both) for both in zip(edges, near, strict=True)]

@@ -1,6 +1,6 @@
 """Microaggregation: its loss beside exact runs, what cells cost and save, and how CPU and memory grow with the table.
 
-python tests/benchmarks/bench_microaggregation.py [--rows 1e5 1e6 1e7] [--plain 2e4]
+python tests/benchmarks/bench_microaggregation.py [--rows 1e5 1e6 1e7] [--plain 2e4] [--sizes 4000 2000 1000] [--mdav 5e4]
 
 Loss is the mean squared error of a standardised variable, k = 5 unless said, fuzziness 1.1, draws with 1.05. Limits: on the CASC census data
 (where the reference data is at hand) within 10 % of .032, .054 and .091 for k = 3, 5 and 10; cells on --plain rows within 10 % of no cells; a
@@ -45,12 +45,12 @@ def census():
         say(benchmark="microaggregation loss", k=k, loss=loss, exact=exact, ratio=loss / exact, limit=1.1)
 
 
-def cells(rows):
+def cells(rows, sizes):
     """What cells cost in loss and save in CPU."""
     frame = pd.DataFrame(Population().draw(rows).T, columns=COLUMNS)
     plain, plain_cpu = fitted(frame, k=5, cell_size=rows)  # brought to rest, hence the CPU
     ratios = {}
-    for size in (4000, 2000, 1000):
+    for size in sizes:
         figures, cpu = fitted(frame, k=5, cell_size=size)
         ratios[size] = figures.loss / plain.loss
         say(
@@ -59,11 +59,11 @@ def cells(rows):
             cell_size=size,
             loss=figures.loss,
             ratio_to_plain=ratios[size],
-            limit=1.1 if size == 4000 else None,
+            limit=1.1 if size == sizes[0] else None,
             cpu=cpu,
             plain_cpu=plain_cpu,
         )
-    return ratios[4000]
+    return ratios[sizes[0]]
 
 
 def run_of(rows, method):
@@ -93,7 +93,7 @@ def growth(sizes):
 
 def mdav(rows):
     frame = pd.DataFrame(Population().draw(rows).T, columns=COLUMNS)
-    for size in (4000, rows):
+    for size in (min(4000, rows), rows):
         begun = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -106,11 +106,12 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, nargs="+", default=[1e5, 1e6, 1e7])
     parser.add_argument("--plain", type=float, default=2e4)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[4000, 2000, 1000], help="of cells, the default first")
     parser.add_argument("--mdav", type=float, default=5e4)
     options = parser.parse_args(arguments)
     fitted(pd.DataFrame(np.random.default_rng(0).normal(size=(100, 13)), columns=COLUMNS), k=5)  # compile
     census()
-    ratio = cells(int(options.plain))
+    ratio = cells(int(options.plain), options.sizes)
     mdav(int(options.mdav))
     return ratio, growth([int(rows) for rows in options.rows])
 

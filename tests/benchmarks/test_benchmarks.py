@@ -3,10 +3,12 @@
 import bench_fuzzy
 import bench_linkage
 import bench_memory
+import bench_microaggregation
 import bench_noise
 import bench_probabilistic_linkage
-import bench_transforms
 import bench_regression
+import bench_transforms
+import bench_utility
 
 
 def test_noise(capsys):
@@ -56,3 +58,19 @@ def test_regression(capsys):
     # a block is 2 MB here, the larger lake 48 MB: what a worker holds does not grow with it
     assert large - small < 30
     assert '"benchmark": "regression memory"' in capsys.readouterr().out
+
+
+def test_utility(capsys):
+    reads, passes = bench_utility.main(["--rows", "1e5"])
+    assert reads > 0
+    assert passes == 4
+    assert '"benchmark": "utility"' in capsys.readouterr().out
+
+
+def test_microaggregation(capsys):
+    ratio, (small, large) = bench_microaggregation.main(
+        ["--rows", "2e3", "1e4", "--plain", "1e3", "--mdav", "1e3", "--sizes", "400", "200"]
+    )
+    assert ratio > 0
+    assert large > small
+    assert '"benchmark": "microaggregation growth"' in capsys.readouterr().out

@@ -1,7 +1,6 @@
 """Information loss against plain references, on frames, lakes and a cluster, in shared passes and in a job."""
 
 import json
-import sys
 
 import dask
 import loss_reference
@@ -15,9 +14,10 @@ from scipy.stats import ks_2samp
 import dpmask
 from dpmask.engine.progress import listening
 from dpmask.errors import InputError, JobError
+from dpmask.guide import page
 from dpmask.lake import order
 from dpmask.utility import summary
-from dpmask.utility.summarise import SHARED
+from dpmask.utility.together import SHARED
 
 NUMBERS = ["smooth", "tied", "holes", "far"]
 PIL = dpmask.utility.probabilistic_information_loss
@@ -108,6 +108,10 @@ def test_every_measure_against_a_reference(small_samples):
     for name in NUMBERS:
         x, y = (side[name].dropna() for side in (frame, masked))
         parts = found["moments"].parts
+        x, y = (
+            x - frame["far"][0] * (name == "far"),
+            y - frame["far"][0] * (name == "far"),
+        )  # numpy's mean rounds, far out
         assert parts[f"{name}: mean"] == pytest.approx((y.mean() - x.mean()) / x.std(ddof=0), rel=1e-9, abs=1e-10)
         assert parts[f"{name}: variance"] == pytest.approx(
             y.var() / x.var() * len(x) / (len(x) - 1) / len(y) * (len(y) - 1) - 1, rel=1e-9
@@ -120,7 +124,8 @@ def test_every_measure_against_a_reference(small_samples):
             loss_reference.total_variation(frame[name], masked[name])
         )
         assert found["hellinger"].parts[name] == pytest.approx(loss_reference.hellinger(frame[name], masked[name]))
-    change = (masked[NUMBERS].corr() - frame[NUMBERS].corr()).to_numpy()[np.triu_indices(4, k=1)]
+    near = [side[NUMBERS].assign(far=side["far"] - 1e7) for side in (masked, frame)]
+    change = (near[0].corr() - near[1].corr()).to_numpy()[np.triu_indices(4, k=1)]
     assert list(found["correlations"].parts.values()) == pytest.approx(change, abs=1e-11)
     assert found["correlations"].largest == pytest.approx(np.abs(change).max())
     assert found["il1s"].value == pytest.approx(dpmask.utility.il1s(frame, masked, columns=NUMBERS).value, rel=1e-12)
@@ -260,14 +265,14 @@ def test_results_speak_for_themselves(name):
     assert found.value in [getattr(found, field) for field in found.judged]
     assert "arger means" in found.explain()
     assert json.loads(json.dumps(found.to_dict()))["value"] == found.value
-    assert name in dpmask.guide.page(name) if hasattr(dpmask, "guide") else True
+    assert page(name).startswith(f"# {name}")
 
 
 @pytest.mark.parametrize("name", [*SHARED, "propensity"])
 @pytest.mark.parametrize(
     ("columns", "error", "text"),
     [
-        (["nowhere"], JobError, "no column 'nowhere'"),
+        (["nowhere", "smooth"], JobError, "no column 'nowhere'"),
         ([], JobError, "must be"),
         (["smooth", "smooth"], JobError, "must be"),
         (["endless", "smooth"], InputError, "infinite"),
@@ -279,11 +284,9 @@ def test_results_speak_for_themselves(name):
 def test_bad_columns(name, columns, error, text):
     frame, masked = (side.assign(endless=np.inf, empty=np.nan, nested=[[1]] * len(side)) for side in table(40))
     takes = {"total_variation", "hellinger"}
-    fine = (name in {*takes, "propensity"} and columns[:1] in (["région"], ["empty"])) or (
+    fine = (name in {*takes, "propensity"} and columns[:1] == ["région"]) or (
         name in {*takes, "kolmogorov_smirnov"} and columns[:1] == ["endless"]
     )
-    if name == "il1s" and (not columns or columns[0] == columns[-1] == "smooth"):
-        pytest.skip("il1s has its own checks")
     measure = getattr(dpmask.utility, name)
     if fine:
         assert measure(frame, masked, columns=columns).value >= 0
@@ -353,7 +356,5 @@ def test_measures_say_what_they_are():
     for name in MEASURES:
         result = get_type_hints(measure_function(name))["return"]
         for said in (result.definition, result.direction, result.source):
-            assert len(said) > 20
             assert said.endswith(".")
         assert "arger" in result.direction or "maller" in result.direction
-    assert sys.modules["dpmask.utility.summary"] is summary
