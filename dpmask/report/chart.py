@@ -98,7 +98,11 @@ def matrix_chart(columns: Sequence[str], matrix: Sequence[Sequence[float | None]
         "encoding": {
             "x": {"field": "two", **place, "axis": {**bare, "labelAngle": -60}},
             "y": {"field": "one", **place, "axis": bare},
-            "fill": {"field": "sign", "scale": {"domain": ["below", "above"], "range": [BEFORE, AFTER]}, "legend": None},
+            "fill": {
+                "field": "sign",
+                "scale": {"domain": ["below", "above"], "range": [BEFORE, AFTER]},
+                "legend": None,
+            },
             "fillOpacity": {
                 "field": "size",
                 "type": "quantitative",
@@ -184,7 +188,12 @@ def convergence_chart(shifts: Mapping[str, Sequence[float]], label: str) -> Mark
 def map_chart(points: Sequence[Mapping[str, Any]], axes: tuple[str, str], label: str) -> Markup:
     """Risk against loss: a line through the frontier; points that break the policy are hollow, one may have a label."""
     x = {"field": "loss", "type": "quantitative", "title": f"{axes[1]}: lost", "scale": {"zero": False, "padding": 12}}
-    y = {"field": "risk", "type": "quantitative", "title": f"{axes[0]}: risked", "scale": {"zero": False, "padding": 12}}
+    y = {
+        "field": "risk",
+        "type": "quantitative",
+        "title": f"{axes[0]}: risked",
+        "scale": {"zero": False, "padding": 12},
+    }
     x["axis"] = y["axis"] = {"tickCount": 6}
     size = {"size": 90, "strokeWidth": 2, "opacity": 1, "color": AFTER}
     spec = {

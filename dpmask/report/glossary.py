@@ -82,7 +82,9 @@ FIELDS = {
             _MORE_RISK,
             estimated="Rate of an intruder who has to estimate how masking changes agreement, by EM.",
         ),
-        *_terms(_TEMPL, _MORE_RISK, joint="Share of records that lie close to their masked one in all columns at once."),
+        *_terms(
+            _TEMPL, _MORE_RISK, joint="Share of records that lie close to their masked one in all columns at once."
+        ),
         *_terms(_SAMARATI, _LESS_RISK, smallest="Records in the smallest group that shares its values: k."),
         *_terms(
             _SAMARATI,

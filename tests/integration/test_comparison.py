@@ -75,7 +75,9 @@ def test_odd_columns(tmp_path):
         }
     )
     lake = dpmask.read_lake(str(write_lake(tmp_path / "odd", table)))
-    found = {column["column"]: column for column in compare(lake, lake, table.schema.names, table.schema.names)["columns"]}
+    found = {
+        column["column"]: column for column in compare(lake, lake, table.schema.names, table.schema.names)["columns"]
+    }
     assert found["null"]["kind"] == "none"
     assert found["same"]["counts"] == [[50], [50]]
     assert sum(found["huge"]["counts"][0]) + found["huge"]["below"][0] + found["huge"]["above"][0] == 50
@@ -122,7 +124,12 @@ def test_public_columns_do_not_depend_on_the_original(tmp_path):
 
 @pytest.mark.parametrize(
     ("counts", "labels"),
-    [([50, 30, 9], ["a", "other values"]), ([50, 30, 12], ["a", "b", "c"]), ([50, 9, 8], ["a", "other values"]), ([5, 3], [])],
+    [
+        ([50, 30, 9], ["a", "other values"]),
+        ([50, 30, 12], ["a", "b", "c"]),
+        ([50, 9, 8], ["a", "other values"]),
+        ([5, 3], []),
+    ],
 )
 def test_small_categories_are_pooled(counts, labels):
     column = {"column": "x", "kind": "category", "labels": list("abc")[: len(counts)], "counts": [None, counts]}

@@ -44,9 +44,7 @@ def test_several_axes_the_frontier_and_the_recommendation(swept):
     assert (found["risk"], found["loss"]) == ("interval_disclosure.rate", "il1s.value")
     for point in found["points"]:
         beaten = [one for one in found["points"] if one["risk"] <= point["risk"] and one["loss"] <= point["loss"]]
-        assert point["frontier"] == all(
-            (one["risk"], one["loss"]) == (point["risk"], point["loss"]) for one in beaten
-        )
+        assert point["frontier"] == all((one["risk"], one["loss"]) == (point["risk"], point["loss"]) for one in beaten)
         assert point["holds"] == (point["risk"] <= 0.8) == (not point["broken"])
     allowed = [point for point in found["points"] if point["holds"]]
     best = found["points"][found["recommended"]]
@@ -78,7 +76,11 @@ def test_a_whole_step_as_a_value(swept):
 def test_nothing_is_published_and_nothing_staged_is_left(swept):
     run(swept, "mask[0].scale=0.1,0.2")
     assert not (swept.folder / "release").exists()
-    kept = [str(path.relative_to(swept.folder / "private")) for path in (swept.folder / "private").rglob("*") if path.is_file()]
+    kept = [
+        str(path.relative_to(swept.folder / "private"))
+        for path in (swept.folder / "private").rglob("*")
+        if path.is_file()
+    ]
     assert len(kept) == 3
     assert all(name.startswith("sweep/") for name in kept)
 
@@ -90,7 +92,9 @@ def test_points_are_kept_one_by_one(swept):
     again, ended = points(swept, "mask[0].scale=0.1,0.2,0.3")
     assert ended.err.count("measured before") == 2
     assert ended.err.count("interval_disclosure: by rank") == 1
-    assert again["points"][:2] == [{**point, "frontier": again["points"][n]["frontier"]} for n, point in enumerate(first["points"])]
+    assert again["points"][:2] == [
+        {**point, "frontier": again["points"][n]["frontier"]} for n, point in enumerate(first["points"])
+    ]
 
 
 def test_stopped_on_the_way(swept, monkeypatch):

@@ -7,12 +7,14 @@ from dpmask.kernels.correlation import correlations, merge_pair_sums, pair_sums
 from dpmask.kernels.histogram import Grid, common_bars, even_grid, grid_counts, pooled, round_step
 
 
-@pytest.mark.parametrize(("least", "step"), [(1.0, 1.0), (1.1, 2.0), (2.1, 5.0), (6.0, 10.0), (0.03, 0.05), (1e-9, 1e-9)])
+@pytest.mark.parametrize(
+    ("least", "step"), [(1.0, 1.0), (1.1, 2.0), (2.1, 5.0), (6.0, 10.0), (0.03, 0.05), (1e-9, 1e-9)]
+)
 def test_round_step(least, step):
     assert round_step(least) == pytest.approx(step)
 
 
-@pytest.mark.parametrize("low, high, whole", [(0, 99, True), (-3.7, 1e6, False), (5, 5, False), (0, 0, False), (7, 7, True), (-1e308, 1e308, False), (1e-300, 2e-300, False)])  # fmt: skip
+@pytest.mark.parametrize(("low", "high", "whole"), [(0, 99, True), (-3.7, 1e6, False), (5, 5, False), (0, 0, False), (7, 7, True), (-1e308, 1e308, False), (1e-300, 2e-300, False)])  # fmt: skip
 def test_a_grid_covers_its_range(low, high, whole):
     grid = even_grid(low, high, 2048, whole)
     assert grid.cells <= 2050
