@@ -73,7 +73,7 @@ def sweep(
     report: str | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """All points of a sweep, the frontier among them, and the recommended one; drawn as a map, in ``report`` if said."""
+    """All points of a sweep, the frontier among them, and the recommended one; also drawn as a map."""
     text = JobText(url)
     axes = [parse_axis(one) for one in over]
     jobs = [_at(text, axes, values) for values in product(*(axis.values for axis in axes))]
