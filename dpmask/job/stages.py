@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -89,7 +89,7 @@ class Measured:
     fitted: list[Any]
     folder: Folder
     files: list[StagedFile]
-    staged: Table
+    masked: Table
     results: dict[str, Any]
     judged: dict[str, Any]
     verdicts: list[Verdict]
@@ -110,7 +110,7 @@ def mask_and_measure(under_way: Run, prepared: Prepared) -> Measured:
         figures = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
         judged = figures | results
     verdicts = [judge(rule, judged[rule.measure]) for rule in job.rules]
-    return Measured(fitted, folder, files, masked, results, judged, verdicts)
+    return Measured(fitted, folder, files, table, results, judged, verdicts)
 
 
 def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
@@ -145,7 +145,8 @@ def _compared(prepared: Prepared, done: Measured, told: dict[str, Any]) -> dict[
     """The masked columns before and after; and the correlations of released numbers, masked ones first."""
     masked = [column["name"] for column in told["schema"] if column["masked"]]
     other = [column["name"] for column in told["schema"] if not column["masked"]]
-    return compare(prepared.lake, done.staged, masked, [*masked, *other])
+    unordered = staged_table(done.masked, prepared.columns, replace(done.folder, order=None))  # records need no partner
+    return compare(prepared.lake, unordered, masked, [*masked, *other])
 
 
 def _publish(

@@ -73,7 +73,7 @@ def sweep(
     report: str | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
-    """All points of a sweep, the frontier among them, and the recommended one; drawn as a map, in ``report`` if said."""
+    """All points of a sweep, the frontier among them, and the recommended one; also drawn as a map."""
     text = JobText(url)
     axes = [parse_axis(one) for one in over]
     jobs = [_at(text, axes, values) for values in product(*(axis.values for axis in axes))]
@@ -93,9 +93,11 @@ def sweep(
         "recommended": best,
         "recommendation": _recommendation(points, best, goals),
     }
-    told = [point.pop("about") for point in points][0]
+    told = points[0]["about"]
     place = Place(report) if report is not None else folders(jobs[0][1])[1] / _KEPT / "map.html"
     place.write(map_page({**swept, "about": told}).encode())
+    for point in points:
+        del point["about"]  # the same for all, and for the page only
     return {**swept, "report": place.full_url}
 
 

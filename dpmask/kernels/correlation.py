@@ -1,7 +1,7 @@
 """Correlations of all pairs of columns in one pass, each over the records that have both values.
 
-Sums are taken of deviations from a block's own means, and moved to the first block's means when two are merged, so the
-distance of the values from zero does not matter.
+Sums are taken of deviations from the means of a block's first rows, and moved to the first block's centre when two are
+merged, so the distance of the values from zero does not matter.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_TILE = 1 << 12  # rows whose temporaries stay in the cache
 
 
 class PairSums(NamedTuple):
@@ -27,11 +28,22 @@ class PairSums(NamedTuple):
 
 def pair_sums(columns: Sequence[Floats]) -> PairSums:
     """The sums of one block, given as its columns; NaN and infinities are missing values."""
+    tiles = range(0, max(len(columns[0]), 1), _TILE)
+    total = _tile_sums([values[:_TILE] for values in columns], None)
+    for start in tiles[1:]:
+        more = _tile_sums([values[start : start + _TILE] for values in columns], total.center)
+        total = PairSums(total.center, *(one + two for one, two in zip(total[1:], more[1:], strict=True)))
+    return total
+
+
+def _tile_sums(columns: Sequence[Floats], center: Floats | None) -> PairSums:
+    """The sums of some rows, around their own means where no centre is given."""
     values = np.array(columns)
     absent = ~np.isfinite(values)
     values[absent] = 0.0
-    with np.errstate(over="ignore", invalid="ignore"):  # sums of values near the largest double have no correlation
-        center = values.sum(axis=1) / np.maximum((~absent).sum(axis=1), 1)
+    with np.errstate(over="ignore", invalid="ignore"):  # values near the largest double have no correlation
+        if center is None:
+            center = values.sum(axis=1) / np.maximum((~absent).sum(axis=1), 1)
         values -= center[:, None]
         values[absent] = 0.0
         return _sums(center, values, (~absent).astype(np.float64) if absent.any() else None)

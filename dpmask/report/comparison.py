@@ -1,6 +1,6 @@
 """The numbers behind the charts: how each column was spread before and after masking, and how columns hang together.
 
-One pass over both tables, a small summary for each block: counts on a grid of round numbers, counts of categories, and
+One pass over each table, a small summary for each block: counts on a grid of round numbers, counts of categories, and
 sums for the correlations. Where the grid lies follows from 2,000 masked values of each column, from five blocks at most
 (ten where a stretch of them lies across two); nothing in it tells of an original. Counts are exact, and the same for
 any partitioning. Memory per task: one block, and 16 KB for each column.
@@ -19,13 +19,11 @@ from dpmask.engine.passes import Span
 from dpmask.kernels.correlation import PairSums, correlations, merge_pair_sums, pair_sums
 from dpmask.kernels.histogram import Bars, Counts, Grid, common_bars, even_grid, grid_counts
 from dpmask.lake.columns import Rows, category_counts, floats, is_category, is_numeric, rounding_step
-from dpmask.lake.pairs import masked_name, pair
 from dpmask.lake.table import Table
 
 MOST_CORRELATED = 30
 """More columns than this make a heat map that nobody can read."""
 
-_WHO = "report"
 _CELLS = 1024
 _MOST_BARS = 32
 _TAIL = 0.005
@@ -48,28 +46,34 @@ class Kinds(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """One block's share: grid counts of numbers before and after, tallies likewise, and sums for correlations."""
+    """One block's share of one table: grid counts of numbers, tallies of categories, and sums for correlations."""
 
     counts: list[Counts]
     tallies: list[Tally]
-    sums: list[PairSums]
+    sums: PairSums | None
 
 
 def compare(original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = ()) -> dict[str, Any]:
-    """How ``columns`` are spread in both tables, paired by position, and the correlations of ``related`` ones."""
+    """How ``columns`` are spread in both tables, and the correlations of ``related`` ones; records need no partner."""
     kinds = _kinds(original, masked, columns, related)
-    names = list(dict.fromkeys([*kinds.numbers, *kinds.after, *kinds.related]))
-    if not names:
-        return {"columns": [_not_drawn(original, masked, name) for name in columns], "correlations": None}
-    pairs = pair(original, masked, names, _WHO)
     grids = _grids(original, masked, kinds.numbers)
-    wanted = [*names, *map(masked_name, names)]
-    seen = pairs.reduce_rows(wanted, partial(_look, kinds, grids), _merge, "report: distributions")
-    drawn = _numbers(kinds.numbers, grids, seen.counts) | _categories(kinds, seen.tallies)
+    before = _seen(original, grids, kinds.before, kinds.related)
+    after = _seen(masked, grids, kinds.after, kinds.related)
+    tallies = dict(zip(kinds.before, before.tallies, strict=True)), dict(zip(kinds.after, after.tallies, strict=True))
+    drawn = _numbers(kinds.numbers, grids, before.counts, after.counts)
+    drawn |= {name: _category(name, tallies[0].get(name), tally) for name, tally in tallies[1].items()}
     return {
         "columns": [drawn.get(name) or _not_drawn(original, masked, name) for name in columns],
-        "correlations": _correlations(kinds.related, seen.sums) if len(kinds.related) > 1 else None,
+        "correlations": _correlations(kinds.related, before.sums, after.sums),
     }
+
+
+def _seen(table: Table, grids: Mapping[str, Grid], categories: Sequence[str], related: Sequence[str]) -> Seen:
+    names = list(dict.fromkeys([*grids, *categories, *related]))
+    if not names:
+        return Seen([], [], None)
+    look = partial(_look, grids, categories, related if len(related) > 1 else ())
+    return table.reduce_rows(names, look, _merge, "report: distributions")
 
 
 def _kinds(original: Table, masked: Table, columns: Sequence[str], related: Sequence[str]) -> Kinds:
@@ -93,8 +97,8 @@ def _grids(original: Table, masked: Table, columns: Sequence[str]) -> dict[str, 
             reach = high / 2 - low / 2  # halves: the difference of two doubles may be none
             kinds = [one.masked_schema.field(name).type for one in (original, masked)]
             with np.errstate(over="ignore"):
-                ends = np.clip([low - 2 * reach, high + 2 * reach], -_LARGEST, _LARGEST)
-            grids[name] = even_grid(*map(float, ends), _CELLS, all(rounding_step(kind) == 1 for kind in kinds))
+                start, end = np.clip([low - 2 * reach, high + 2 * reach], -_LARGEST, _LARGEST).tolist()
+            grids[name] = even_grid(start, end, _CELLS, all(rounding_step(kind) == 1 for kind in kinds))
     return grids
 
 
@@ -116,12 +120,11 @@ def _pick(columns: Sequence[str], starts: Sequence[int], length: int, rows: Rows
     return [np.sort(one[np.isfinite(one)]) for one in values]
 
 
-def _look(kinds: Kinds, grids: Mapping[str, Grid], rows: Rows, span: Span) -> Seen:
-    both = [str, masked_name]
+def _look(grids: Mapping[str, Grid], categories: Sequence[str], related: Sequence[str], rows: Rows, span: Span) -> Seen:
     return Seen(
-        [grid_counts(floats(rows, side(name)), grid) for name, grid in grids.items() for side in both],
-        [category_counts(rows, name, _MOST_CATEGORIES) for name in (*kinds.before, *map(masked_name, kinds.after))],
-        [pair_sums([floats(rows, side(name)) for name in kinds.related]) for side in both if len(kinds.related) > 1],
+        [grid_counts(floats(rows, name), grid) for name, grid in grids.items()],
+        [category_counts(rows, name, _MOST_CATEGORIES) for name in categories],
+        pair_sums([floats(rows, name) for name in related]) if related else None,
     )
 
 
@@ -129,7 +132,7 @@ def _merge(left: Seen, right: Seen) -> Seen:
     return Seen(
         [one + two for one, two in zip(left.counts, right.counts, strict=True)],
         [_both(one, two) for one, two in zip(left.tallies, right.tallies, strict=True)],
-        [merge_pair_sums(one, two) for one, two in zip(left.sums, right.sums, strict=True)],
+        merge_pair_sums(left.sums, right.sums) if left.sums and right.sums else None,
     )
 
 
@@ -140,16 +143,18 @@ def _both(left: Tally, right: Tally) -> Tally:
     return total if len(total) <= _MOST_CATEGORIES else None
 
 
-def _numbers(columns: Sequence[str], grids: Mapping[str, Grid], counts: Sequence[Counts]) -> dict[str, Any]:
+def _numbers(
+    columns: Sequence[str], grids: Mapping[str, Grid], before: Sequence[Counts], after: Sequence[Counts]
+) -> dict[str, Any]:
     drawn: dict[str, Any] = {}
-    for number, (name, grid) in enumerate(grids.items()):
-        bars = common_bars(grid, counts[2 * number : 2 * number + 2], _MOST_BARS, _TAIL)
+    for (name, grid), one, two in zip(grids.items(), before, after, strict=True):
+        bars = common_bars(grid, [one, two], _MOST_BARS, _TAIL)
         drawn[name] = {
             "column": name,
             "kind": "number",
             "whole": bool(grid.shift),
             **_bars(bars),
-            "released": _bars(common_bars(grid, counts[2 * number + 1 : 2 * number + 2], _MOST_BARS, _TAIL)),
+            "released": _bars(common_bars(grid, [two], _MOST_BARS, _TAIL)),
         }
     nothing = {"kind": "none", "reason": "too few values to draw"}
     return {name: {"column": name, **nothing} for name in columns} | drawn
@@ -163,12 +168,6 @@ def _bars(bars: Bars) -> dict[str, Any]:
         "above": list(bars.above),
         "missing": list(bars.missing),
     }
-
-
-def _categories(kinds: Kinds, tallies: Sequence[Tally]) -> dict[str, Any]:
-    before = dict(zip(kinds.before, tallies, strict=False))
-    after = zip(kinds.after, tallies[len(kinds.before) :], strict=True)
-    return {name: _category(name, before.get(name), tally) for name, tally in after}
 
 
 def _category(name: str, before: Tally, after: Tally) -> dict[str, Any]:
@@ -193,9 +192,11 @@ def _not_drawn(original: Table, masked: Table, name: str) -> dict[str, Any]:
     return {"column": name, "kind": "none", "reason": " and then ".join(dict.fromkeys(kinds)) + " is not drawn"}
 
 
-def _correlations(columns: Sequence[str], sums: Sequence[PairSums]) -> dict[str, Any]:
-    before, after = (_listed(correlations(one)) for one in sums)
-    return {"columns": list(columns), "before": before, "after": after}
+def _correlations(columns: Sequence[str], before: PairSums | None, after: PairSums | None) -> dict[str, Any] | None:
+    if before is None or after is None:
+        return None
+    sides = {"before": _listed(correlations(before)), "after": _listed(correlations(after))}
+    return {"columns": list(columns), **sides}
 
 
 def _listed(matrix: Any) -> list[list[float | None]]:

@@ -1,4 +1,4 @@
-"""Compared columns made ready to be drawn: all of them for the data holder, pooled and of the masked side for readers."""
+"""Compared columns made ready to be drawn: both sides for the data holder; the masked one, pooled, for the public."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def correlation_change(found: Mapping[str, Any]) -> dict[str, Any]:
         [None if one is None or two is None else two - one for one, two in zip(*lines, strict=True)]
         for lines in zip(before, after, strict=True)
     ]
-    pairs = [
+    pairs: list[tuple[Any, ...]] = [
         (names[i], names[j], before[i][j], after[i][j], change[i][j])
         for i in range(len(names))
         for j in range(i)

@@ -18,8 +18,10 @@ _SHARES = ("rate", "by_known", "mahalanobis", "estimated", "by_sd", "by_rank", "
 _OTHER_BASELINE = ("by_sd", "by_rank", "joint")
 """Shares that the result's score of guessing does not speak of."""
 
-_GROUP_FIGURES = ("expected_size", "smallest", "below_k", "distinct_rows", "cells", "nearest_record", "on_records")
-_GROUP_FIGURES += ("dominated", "largest_weight_share", "loss")
+_GROUP_FIGURES = (
+    *("expected_size", "smallest", "below_k", "distinct_rows", "cells", "nearest_record", "on_records"),
+    *("dominated", "largest_weight_share", "loss"),
+)
 
 
 def report_page(account: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:

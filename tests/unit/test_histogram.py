@@ -14,7 +14,7 @@ def test_round_step(least, step):
     assert round_step(least) == pytest.approx(step)
 
 
-@pytest.mark.parametrize("low, high, whole", [(0, 99, True), (-3.7, 1e6, False), (5, 5, False), (0, 0, False), (7, 7, True), (-1e308, 1e308, False), (1e-300, 2e-300, False)])  # fmt: skip
+@pytest.mark.parametrize(("low", "high", "whole"), [(0, 99, True), (-3.7, 1e6, False), (5, 5, False), (0, 0, False), (7, 7, True), (-1e308, 1e308, False), (1e-300, 2e-300, False)])  # fmt: skip
 def test_a_grid_covers_its_range(low, high, whole):
     grid = even_grid(low, high, 2048, whole)
     assert grid.cells <= 2050
