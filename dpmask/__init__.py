@@ -14,6 +14,7 @@ _PUBLIC = {
     "FuzzyMicroaggregation": "dpmask.masking.fuzzy_microaggregation",
     "Microaggregation": "dpmask.masking.microaggregation",
     "NoiseAddition": "dpmask.masking.noise",
+    "TopDownRefinement": "dpmask.masking.refinement",
 }
 _MODULES = ("risk", "utility")
 
@@ -23,6 +24,7 @@ __all__ = [
     "Lake",
     "Microaggregation",
     "NoiseAddition",
+    "TopDownRefinement",
     "__version__",
     "read_lake",
     "risk",

@@ -148,7 +148,8 @@ def _put(frame: pd.DataFrame, given: Rows, masked: Rows) -> pd.DataFrame:
     """A pandas frame with the masked columns in their place, index and other columns as they were."""
     columns = _to_pandas(masked, frozenset(masked.schema.names)).set_axis(frame.index)
     same = {field.name for field in masked.schema if field in list(given.schema)}
-    return frame.assign(
+    gone = [name for name in given.schema.names if name not in columns]
+    return frame.drop(columns=gone).assign(
         **{name: columns[name].astype(frame[name].dtype) if name in same else columns[name] for name in columns}
     )
 
@@ -180,9 +181,24 @@ def derive_frame(
     table: Any, columns: Sequence[str], function: Callable[[list[Floats]], dict[str, Any]], who: str
 ) -> Any:
     """New columns from floats of these, with the index of the frame they came from."""
+    return derive_from_rows(table, columns, partial(_of_floats, function, tuple(columns)), who, require_numeric)
+
+
+def _of_floats(function: Callable[[list[Floats]], dict[str, Any]], columns: tuple[str, ...], rows: Rows) -> Any:
+    return function([floats(rows, column) for column in columns])
+
+
+def derive_from_rows(
+    table: Any,
+    columns: Sequence[str],
+    function: Callable[[Rows], dict[str, Any]],
+    who: str,
+    require: Callable[..., None] = require_known,
+) -> Any:
+    """New columns from rows of these, with the index of the frame they came from."""
     frame = to_dask(table) if isinstance(table, Table) else table
     checked = frame.head(0, npartitions=-1) if isinstance(frame, dd.DataFrame) else frame
-    require_numeric(table_of(checked, who).schema, columns, who)
+    require(table_of(checked, who).schema, columns, who)
     if isinstance(frame, pd.DataFrame):
         return _derive_part(frame, columns, function)
     return frame[list(columns)].map_partitions(
@@ -191,9 +207,10 @@ def derive_frame(
 
 
 @raising_safely
-def _derive_part(frame: pd.DataFrame, columns: Sequence[str], function: Callable[..., dict[str, Any]]) -> pd.DataFrame:
-    rows = _from_pandas(frame, columns)
-    return pd.DataFrame(function([floats(rows, column) for column in columns]), index=frame.index)
+def _derive_part(
+    frame: pd.DataFrame, columns: Sequence[str], function: Callable[[Rows], dict[str, Any]]
+) -> pd.DataFrame:
+    return pd.DataFrame(function(_from_pandas(frame, columns)), index=frame.index)
 
 
 def join(

@@ -237,3 +237,10 @@ def derive(table: Any, columns: Sequence[str], function: Callable[[list[Floats]]
     from dpmask.lake.frames import derive_frame
 
     return derive_frame(table, columns, function, who)
+
+
+def derive_rows(table: Any, columns: Sequence[str], function: Callable[[Rows], dict[str, Any]], who: str) -> Any:
+    """The same from columns of any type."""
+    from dpmask.lake.frames import derive_from_rows
+
+    return derive_from_rows(table, columns, function, who)

@@ -9,6 +9,7 @@ METHODS = {
     "fuzzy_microaggregation": "dpmask.masking.fuzzy_microaggregation:FuzzyMicroaggregation",
     "microaggregation": "dpmask.masking.microaggregation:Microaggregation",
     "noise": "dpmask.masking.noise:NoiseAddition",
+    "refinement": "dpmask.masking.refinement:TopDownRefinement",
 }
 
 
