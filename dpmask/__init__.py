@@ -12,8 +12,12 @@ _PUBLIC = {
     "Lake": "dpmask.lake.source",
     "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
     "FuzzyMicroaggregation": "dpmask.masking.fuzzy_microaggregation",
+    "KMeans": "dpmask.clustering.k_means",
+    "MembershipTransform": "dpmask.masking.membership_transform",
     "Microaggregation": "dpmask.masking.microaggregation",
     "NoiseAddition": "dpmask.masking.noise",
+    "RandomRotation": "dpmask.masking.rotation",
+    "RankSwapping": "dpmask.masking.swapping",
     "TopDownRefinement": "dpmask.masking.refinement",
 }
 _MODULES = ("risk", "utility")
@@ -21,9 +25,13 @@ _MODULES = ("risk", "utility")
 __all__ = [
     "FuzzyCMeans",
     "FuzzyMicroaggregation",
+    "KMeans",
     "Lake",
+    "MembershipTransform",
     "Microaggregation",
     "NoiseAddition",
+    "RandomRotation",
+    "RankSwapping",
     "TopDownRefinement",
     "__version__",
     "read_lake",

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,6 @@ from dpmask.parameters import require_choice, require_flag, require_integer, req
 
 Floats = NDArray[np.float64]
 
-_WHO = "FuzzyCMeans"
 _DEFAULT_FUZZINESS = 2.0
 _ENTROPY_FACTOR = 10.0
 _SAMPLE = 50_000
@@ -77,6 +76,8 @@ class FuzzyCMeans:
     two_grid: bool = True
     nulls: str = "refuse"
 
+    who: ClassVar[str] = "FuzzyCMeans"
+
     def __post_init__(self) -> None:
         for name in ("clusters", "starts", "max_passes"):
             require_integer(self, name, at_least=1)
@@ -85,7 +86,7 @@ class FuzzyCMeans:
         require_number(self, "shift", above=0)
         require_choice(self, "nulls", ("refuse", "drop", "partial"))
         if self.fuzziness is not None and self.entropy is not None:
-            raise JobError(f"{_WHO}: give either fuzziness or entropy, not both.")
+            raise JobError(f"{self.who}: give either fuzziness or entropy, not both.")
         if self.fuzziness is not None:
             require_number(self, "fuzziness", at_least=1, at_most=largest_fuzziness(self.clusters))
         if self.entropy is not None and self.entropy != "auto":
@@ -105,17 +106,17 @@ class FuzzyCMeans:
         seed: int | None = None,
     ) -> FittedFuzzyCMeans:
         """Find the centres. Without columns: all numeric ones but weight and tolerance. Without seed: seed 0."""
-        subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-means")
-        source = tables.as_table(table, _WHO)
+        subkey = make_key(self.who, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-means")
+        source = tables.as_table(table, self.who)
         inputs = self._inputs(source.masked_schema, columns, weight)
-        seen = spread_of(source, inputs, _WHO)
+        seen = spread_of(source, inputs, self.who)
         self._check(seen, inputs.columns)
         scale = Scale(seen.mean, seen.sd) if self.standardise else Scale(0.0 * seen.mean, 0.0 * seen.mean + 1.0)
-        limits = constrained(self.constraints, inputs.columns, scale, _WHO)
+        limits = constrained(self.constraints, inputs.columns, scale, self.who)
         covariance = seen.covariance / np.outer(scale.sd, scale.sd)
         threshold = collapse_threshold(covariance, limits.units if limits else None)
         model = self._model(threshold, limits)
-        preparation = Preparation(inputs, scale, self.nulls == "drop", _WHO)
+        preparation = Preparation(inputs, scale, self.nulls == "drop", self.who)
         solution = self._solve(source, preparation, model, subkey)
         centers = limits.released(solution.centers, scale) if limits else scale.to_original(solution.centers)
         return FittedFuzzyCMeans(self, preparation, model, solution, centers, threshold)._with_warnings()
@@ -127,9 +128,9 @@ class FuzzyCMeans:
                 field.name for field in schema if is_numeric(field.type) and field.name not in {weight, tolerance}
             ]
         inputs = Inputs(tuple(columns), weight, tolerance)
-        require_numeric(schema, inputs.names, _WHO)
+        require_numeric(schema, inputs.names, self.who)
         if not columns:
-            raise JobError(f"{_WHO}: the table has no numeric column.")
+            raise JobError(f"{self.who}: the table has no numeric column.")
         return inputs
 
     def _check(self, seen: Spread, columns: Sequence[str]) -> None:
@@ -137,22 +138,26 @@ class FuzzyCMeans:
         for number, name in enumerate(columns):
             missing = seen.rows - seen.values[number] - seen.infinite[number]
             if seen.infinite[number]:
-                raise InputError(f"{_WHO}: column '{name}' holds infinite values in {seen.infinite[number]} records.")
+                raise InputError(
+                    f"{self.who}: column '{name}' holds infinite values in {seen.infinite[number]} records."
+                )
             if not seen.values[number]:
-                raise InputError(f"{_WHO}: column '{name}' has no value in any record. Take it out of columns.")
+                raise InputError(f"{self.who}: column '{name}' has no value in any record. Take it out of columns.")
             if missing and self.nulls == "refuse":
                 raise InputError(
-                    f"{_WHO}: column '{name}' is missing in {missing} records. nulls='drop' leaves such records out, "
-                    "nulls='partial' uses the values they have."
+                    f"{self.who}: column '{name}' is missing in {missing} records. nulls='drop' leaves such records "
+                    "out, nulls='partial' uses the values they have."
                 )
             if self.standardise and seen.low[number] == seen.high[number]:
                 raise InputError(
-                    f"{_WHO}: column '{name}' is constant, it cannot be standardised. Take it out of columns."
+                    f"{self.who}: column '{name}' is constant, it cannot be standardised. Take it out of columns."
                 )
         if seen.rows < self.clusters:
-            raise InputError(f"{_WHO}: {self.clusters} clusters need at least as many records; there are {seen.rows}.")
+            raise InputError(
+                f"{self.who}: {self.clusters} clusters need at least as many records; there are {seen.rows}."
+            )
         if self.nulls == "drop" and not seen.complete > 0.0:
-            raise InputError(f"{_WHO}: no record is complete, so nulls='drop' leaves none. nulls='partial' would.")
+            raise InputError(f"{self.who}: no record is complete, so nulls='drop' leaves none. nulls='partial' would.")
 
     def _model(self, threshold: float, limits: Constrained | None) -> Model:
         entropy = _ENTROPY_FACTOR * threshold if self.entropy == "auto" else self.entropy
@@ -195,7 +200,7 @@ class FuzzyCMeans:
         initial = np.asarray(self.initial, dtype=np.float64)
         shape = (self.clusters, len(preparation.inputs.columns))
         if initial.shape != shape or not np.isfinite(initial).all():
-            raise JobError(f"{_WHO}: initial must be {shape[0]} x {shape[1]} finite numbers; got {initial.shape}.")
+            raise JobError(f"{self.who}: initial must be {shape[0]} x {shape[1]} finite numbers; got {initial.shape}.")
         return preparation.scale.to_units(initial)
 
 
@@ -284,11 +289,11 @@ class FittedFuzzyCMeans:
         A record that cannot be placed for missing values has none.
         """
         names = [f"cluster_{number}" for number in range(len(self.centers))]
-        return tables.derive(table, self.preparation.inputs.names, partial(self._memberships, names), _WHO)
+        return tables.derive(table, self.preparation.inputs.names, partial(self._memberships, names), self.method.who)
 
     def labels(self, table: Any) -> Any:
         """The nearest centre of each record, as a series; -1 for a record that cannot be placed for missing values."""
-        return tables.derive(table, self.preparation.inputs.names, self._labels, _WHO)["label"]
+        return tables.derive(table, self.preparation.inputs.names, self._labels, self.method.who)["label"]
 
     def _placed(self, columns: Sequence[Floats]) -> tuple[Records, NDArray[np.bool_]]:
         records = self.preparation._replace(drop=False).records(columns, Span(0, 0))
@@ -314,26 +319,31 @@ class FittedFuzzyCMeans:
         return shares
 
     def _labels(self, columns: Sequence[Floats]) -> dict[str, Any]:
+        return {"label": self.nearest(columns)}
+
+    def nearest(self, columns: Sequence[Floats]) -> NDArray[np.int64]:
+        """The nearest centre of each record of one block, given as its columns; -1 for one that cannot be placed."""
         records, placed = self._placed(columns)
-        nearest = labels(records.values, self.solution.centers, partial=self.model.partial)
-        return {"label": np.where(placed, nearest, -1)}
+        found = labels(records.values, self.solution.centers, partial=self.model.partial)
+        return np.where(placed, found, -1)
 
     def _with_warnings(self) -> FittedFuzzyCMeans:
         """Say what a user must know of this result."""
         if self.model.entropy is not None and self.model.entropy <= self.threshold and len(self.centers) > 1:
-            _warn(
+            self._warn(
                 f"entropy {self.model.entropy:.4g} is not above {self.threshold:.4g}, below which all centres of these "
                 "data collapse into one. Useful values are 3 to 100 times that; entropy='auto' takes 10 times."
             )
         elif self.coincident:
-            _warn(f"{self.coincident} of {len(self.centers)} centres lie on another one. Take fewer, or sharper ones.")
+            self._warn(
+                f"{self.coincident} of {len(self.centers)} centres lie on another one. Take fewer, or sharper ones."
+            )
         if not self.converged:
-            _warn(
+            self._warn(
                 f"after {self.passes} passes the centres still move by {self.history[-1].shift:.2g}. "
                 "Raise max_passes or shift."
             )
         return self
 
-
-def _warn(text: str) -> None:
-    warnings.warn(f"{_WHO}: {text}", stacklevel=4)
+    def _warn(self, text: str) -> None:
+        warnings.warn(f"{self.method.who}: {text}", stacklevel=4)

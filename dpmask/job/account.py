@@ -46,13 +46,18 @@ def account(
 def public_part(whole: Mapping[str, Any]) -> dict[str, Any]:
     """The account without what would help an intruder: no risk, no weakness, no value a rule was judged by."""
     public = {name: value for name, value in whole.items() if name not in {"steps", "measures", "policy"}}
-    public["steps"] = [{key: step[key] for key in ("method", "parameters", "statement")} for step in whole["steps"]]
+    public["steps"] = [_public_step(step) for step in whole["steps"]]
     shown = [measure for measure in whole["measures"] if measure["public"]]
     public["information_loss"] = [
         {key: one[key] for key in ("name", "measure", "values", "explanation")} for one in shown
     ]
     public["policy"] = [{"rule": rule["rule"], "held": rule["held"]} for rule in whole["policy"]]
     return public
+
+
+def _public_step(step: Mapping[str, Any]) -> dict[str, Any]:
+    parameters = {name: value for name, value in step["parameters"].items() if name not in step["withheld"]}
+    return {"method": step["method"], "parameters": parameters, "statement": step["statement"]}
 
 
 def _step(said: Mapping[str, Any], step: Any) -> dict[str, Any]:
@@ -62,6 +67,7 @@ def _step(said: Mapping[str, Any], step: Any) -> dict[str, Any]:
     return {
         "method": said["method"],
         "parameters": parameters,
+        "withheld": list(getattr(step.method, "withheld", ())),
         "statement": step.statement(),
         "weaknesses": step.weaknesses(),
         "figures": step.figures.to_dict() if step.method.judged else None,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dpmask.engine.draws import Key, Subkey, make_key
@@ -15,6 +16,7 @@ from dpmask.job.model import Job
 from dpmask.lake.footers import glob_root
 from dpmask.lake.source import Lake, read_lake
 from dpmask.lake.storage import Place
+from dpmask.lake.table import Table
 from dpmask.release.manifest import canonical
 from dpmask.release.publish import Standing, standing_release
 
@@ -142,13 +144,27 @@ def _check_roles(job: Job, lake: Lake) -> None:
 def _check_steps(job: Job, lake: Lake) -> None:
     if lake.rows < 2:  # noqa: PLR2004
         raise InputError(f"{job.file.source}: has one row; a release needs at least 2.")
+    table: Table = lake
     for number, method in enumerate(job.methods):
-        _under(job, ("mask", number), lambda method=method: method.check(lake))
+        _under(job, ("mask", number), lambda method=method, table=table: method.check(table))
         _refuse_identifiers(job, ("mask", number), method.masks)
+        planned: Any = _Planned(method.masks, getattr(method, "masked_schema", _same_schema))
+        table = replace(table, steps=(*table.steps, planned))
     for number, measure in enumerate(job.measures):
         path = ("measure", number)
         _under(job, path, lambda m=measure: check_columns(m.measure, lake.schema, m.parameters, m.name))
         _refuse_identifiers(job, path, list(named_columns(list(measure.parameters.values()))))
+
+
+class _Planned(NamedTuple):
+    """A step before it is fitted, as far as later ones can be checked against it: what it changes, and into what."""
+
+    changes: tuple[str, ...]
+    masked_schema: Callable[[Any], Any]
+
+
+def _same_schema(schema: Any) -> Any:
+    return schema
 
 
 def _refuse_identifiers(job: Job, path: tuple[str | int, ...], columns: Sequence[str]) -> None:

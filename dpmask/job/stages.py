@@ -98,7 +98,8 @@ def mask_and_measure(under_way: Run, prepared: Prepared) -> Measured:
     with under_way.stage("mask"):
         table, fitted = _fit(prepared)
         folder = Folder(own / "staging", own / "pairing", _order_key(prepared, fitted))
-        under_way.outcome["warnings"] = [w for step in fitted for w in step.warnings()] + _key_used_before(prepared)
+        found = [warning for step in fitted for warning in step.warnings()]
+        under_way.outcome["warnings"] = found + _not_attacked(job) + _key_used_before(prepared)
         files = stage(table, prepared.columns, folder)
     with under_way.stage("measure"):
         masked = staged_table(table, prepared.columns, folder)
@@ -213,6 +214,20 @@ def _same_versions(prepared: Prepared) -> bool:
     """Whether the source files are known to be the ones that were released."""
     noted = _noted(prepared.private / prepared.run / _SOURCE)
     return bool(noted.get("versions") == prepared.versions)
+
+
+def _not_attacked(job: Job) -> list[str]:
+    """A warning for each step that a known attack undoes, if the job does not measure that attack."""
+    taken = {measure.measure for measure in job.measures}
+    attacks = [
+        (step["method"], getattr(method, "undone_by", None))
+        for step, method in zip(job.file.mask, job.methods, strict=True)
+    ]
+    return [
+        f"Who knows a few records may undo {method}, and the job does not measure it. Add measure: {attack}"
+        for method, attack in attacks
+        if attack is not None and attack not in taken
+    ]
 
 
 def _key_used_before(prepared: Prepared) -> list[str]:

@@ -2,7 +2,7 @@
 
 By rotation: the orthogonal R that minimises |X - Y R| over the known records, both centred, is U V' of the singular
 value decomposition Y' X = U S V' (Schoenemann 1966). By least squares: any matrix, the smallest one where the known
-records leave it open.
+records leave it open. By membership: each column as an S- or Z-shaped fuzzy set, whose ends two values give away.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmask.kernels.membership import s_shape_undone
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +44,28 @@ def linear(original: Floats, masked: Floats) -> Map:
     return Map(matrix, origin, target)
 
 
+class Curve(NamedTuple):
+    """x is taken to be start + t width of each column, where t is what S or Z was made of."""
+
+    start: Floats
+    width: Floats
+
+    def recovered(self, masked: Floats) -> Floats:
+        """Masked records (columns x records) mapped back."""
+        return self.start[:, None] + self.width[:, None] * s_shape_undone(masked)
+
+
+def membership(original: Floats, masked: Floats) -> Curve:
+    """The ends of each column's fuzzy set that fit known records best; for Z they are exchanged."""
+    target, shares = original.mean(axis=1), s_shape_undone(masked)
+    origin = shares.mean(axis=1)
+    off = shares - origin[:, None]
+    squares = (off**2).sum(axis=1)
+    products = (off * (original - target[:, None])).sum(axis=1)
+    width = np.where(squares > 0.0, products / np.where(squares > 0.0, squares, 1.0), 0.0)
+    return Curve(target - width * origin, width)
+
+
 def guess(original: Floats, masked: Floats) -> Map:
     """The mean of the known records for everybody."""
     return Map(np.zeros((len(masked), len(original))), masked.mean(axis=1), original.mean(axis=1))
@@ -56,7 +80,7 @@ class Recovered(NamedTuple):
 
 
 def recovered(
-    maps: Sequence[Map], known: Sequence[NDArray[np.bool_]], x: Floats, y: Floats, sd: Floats, tolerance: float
+    maps: Sequence[Map | Curve], known: Sequence[NDArray[np.bool_]], x: Floats, y: Floats, sd: Floats, tolerance: float
 ) -> Recovered:
     """How well maps recover the records that are not known (to the intruder of each map)."""
     close, squares, records = [], [], []

@@ -18,6 +18,7 @@ from dpmask.kernels.rows import bits_of
 Floats = NDArray[np.float64]
 Rows = Any
 """The rows of one block: an Arrow table."""
+_WORD = 8
 
 
 def is_numeric(kind: Any) -> bool:
@@ -110,6 +111,27 @@ def with_floats(rows: Rows, column: str, values: Floats) -> Rows:
     return rows.set_column(place, field, of_type(values, field.type, valid))
 
 
+def as_floats(rows: Rows, column: str, values: Floats) -> Rows:
+    """The rows with this column's values replaced by doubles, whatever its type was; its nulls are kept."""
+    place = rows.schema.get_field_index(column)
+    old = rows.column(place)
+    valid = _whole_array(old.is_valid()).buffers()[1] if old.null_count else None
+    array = pa.Array.from_buffers(pa.float64(), len(values), [valid, pa.py_buffer(values)])
+    return rows.set_column(place, _float_field(rows.schema.field(place)), array)
+
+
+def float_schema(schema: Any, columns: Iterable[str]) -> Any:
+    """The schema with these columns as doubles."""
+    for column in columns:
+        place = schema.get_field_index(column)
+        schema = schema.set(place, _float_field(schema.field(place)))
+    return schema
+
+
+def _float_field(field: Any) -> Any:
+    return pa.field(field.name, pa.float64(), field.nullable, field.metadata)
+
+
 def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:
     """Floats as an Arrow array of a numeric type; integers and decimals are rounded and held to their range."""
     kind = pa.float64()
@@ -133,6 +155,25 @@ def bits(rows: Rows, column: str) -> NDArray[np.uint64]:
             whole = pc.fill_null(whole, pa.scalar(np.iinfo(np.int64).min))
         return np.frombuffer(whole.buffers()[1], np.uint64, len(whole), 8 * whole.offset)
     return bits_of(floats(rows, column))
+
+
+def stored(rows: Rows, column: str) -> NDArray[Any]:
+    """The values of a numeric column as they are stored, to the last digit of a decimal. Anything stands for a null."""
+    array = _whole_array(rows.column(column))
+    size = array.type.bit_width // 8
+    kind = f"u{size}" if size <= _WORD else f"V{size}"
+    return np.frombuffer(array.buffers()[1], kind, len(array), size * array.offset)
+
+
+def with_stored(rows: Rows, column: str, places: NDArray[np.int64], values: NDArray[Any]) -> Rows:
+    """The rows with other stored values of this column at some places, none of them null."""
+    place = rows.schema.get_field_index(column)
+    field, old = rows.schema.field(place), rows.column(place)
+    valid = _whole_array(old.is_valid()).buffers()[1] if old.null_count else None
+    changed = stored(rows, column).copy()
+    changed[places] = values
+    array = pa.Array.from_buffers(field.type, len(changed), [valid, pa.py_buffer(changed.view(np.uint8))])
+    return rows.set_column(place, field, array)
 
 
 def _whole_array(chunked: Any) -> Any:

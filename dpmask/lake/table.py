@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpmask.engine.exchange import beside
 from dpmask.engine.passes import Block, Run, Span, map_blocks, reduce_blocks
-from dpmask.lake.columns import Floats, Rows, floats, of_type, require_known
+from dpmask.lake.columns import Floats, Rows, floats, of_type, require_known, with_stored
 from dpmask.lake.footers import Facts
 
 Summary = TypeVar("Summary")
@@ -104,6 +106,18 @@ class Table:
         ]
         facts = {name: fact for name, fact in self.facts.items() if name not in columns}
         return Table(self.masked_schema, tuple(blocks), self.nullable, (), facts, self.changed.union(columns))
+
+    def with_values(self, column: str, held: Sequence[Run]) -> Table:
+        """The table with some values of a column exchanged: a run for each block holds their places and the values."""
+        shell = Table(self.schema, (), self.nullable, self.steps)
+        blocks = [
+            block._replace(
+                content=beside(partial(_Exchanged, shell, column, Span(number, block.first)), block.content, run)
+            )
+            for number, (block, run) in enumerate(zip(self.blocks, held, strict=True))
+        ]
+        facts = {name: fact for name, fact in self.facts.items() if name != column}
+        return Table(self.masked_schema, tuple(blocks), self.nullable, (), facts, self.changed.union([column]))
 
     def map(self, columns: Sequence[str], function: Callable[[Rows, Span], Any], label: str) -> list[Any]:
         """``function(rows, span)`` of every block with these columns, in block order. Meant for small results."""
@@ -196,6 +210,21 @@ class _Replaced:
             for name in columns
         ]
         return pa.table(arrays, schema=pa.schema([schema.field(name) for name in columns]))
+
+
+@dataclass(frozen=True, repr=False)
+class _Exchanged:
+    """A block some values of one column of which are other records'. Its repr shows none of them."""
+
+    table: Table
+    column: str
+    span: Span
+    content: Any
+    held: tuple[NDArray[np.int64], NDArray[Any]]
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        rows = self.table.reader(columns)(self.content, self.span)
+        return with_stored(rows, self.column, *self.held) if self.column in columns else rows
 
 
 def _alone(function: Callable[[list[Floats]], Any], columns: list[Floats], span: Span) -> Any:

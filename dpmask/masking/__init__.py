@@ -7,9 +7,12 @@ from typing import Any
 
 METHODS = {
     "fuzzy_microaggregation": "dpmask.masking.fuzzy_microaggregation:FuzzyMicroaggregation",
+    "membership_transform": "dpmask.masking.membership_transform:MembershipTransform",
     "microaggregation": "dpmask.masking.microaggregation:Microaggregation",
     "noise": "dpmask.masking.noise:NoiseAddition",
     "refinement": "dpmask.masking.refinement:TopDownRefinement",
+    "rotation": "dpmask.masking.rotation:RandomRotation",
+    "swapping": "dpmask.masking.swapping:RankSwapping",
 }
 
 

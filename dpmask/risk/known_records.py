@@ -2,11 +2,12 @@
 
 The intruder knows the originals of ``known`` records and which masked records they are (people one knows, or outliers
 that can be recognised), fits the map that takes masked to original values, once as a rotation (Procrustes, Schoenemann
-1966) and once as any linear map, and applies it to all other records. A rotation protects nobody once about as many
-records are known as there are columns (Liu, Giannella and Kargupta 2006); masking that is no such map withstands.
+1966), once as any linear map and once as an S- or Z-shaped membership of each column, and applies it to all other
+records. A rotation protects nobody once about as many records are known as there are columns (Liu, Giannella and
+Kargupta 2006), a membership once two are; masking that is no such map withstands.
 
 ``rate`` is the share of the other records recovered within ``tolerance`` standard deviations in all columns, by the
-better of the two maps, averaged over several intruders who each know other records; its interval is Student's over
+best of these maps, averaged over several intruders who each know other records; its interval is Student's over
 them. Records with a missing value are left out. Passes: two over both tables. Memory per task: one block.
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -27,7 +28,17 @@ from dpmask.engine.passes import Span, reduce_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.chosen import Chosen, choose, merge_chosen, record_words_of
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.kernels.recovery import Map, Recovered, guess, linear, merge_recovered, recovered, rotation
+from dpmask.kernels.recovery import (
+    Curve,
+    Map,
+    Recovered,
+    guess,
+    linear,
+    membership,
+    merge_recovered,
+    recovered,
+    rotation,
+)
 from dpmask.lake.checks import require_spread
 from dpmask.lake.columns import require_numeric
 from dpmask.lake.pairs import masked_name, pair
@@ -35,13 +46,18 @@ from dpmask.lake.pairs import masked_name, pair
 Floats = NDArray[np.float64]
 
 _WHO = "known_records"
-_MAPS = {"rotation": rotation, "linear": linear, "guess": guess}
+_MAPS: dict[str, Callable[[Floats, Floats], Map | Curve]] = {
+    "rotation": rotation,
+    "linear": linear,
+    "membership": membership,
+    "guess": guess,
+}
 _MOST_KNOWN, _MOST_INTRUDERS = 10_000, 1000
 
 
 @dataclass(frozen=True)
 class KnownRecords:
-    """``rate`` by the better map; ``error`` is its root mean square error in standard deviations."""
+    """``rate`` by the best map; ``error`` is its root mean square error in standard deviations."""
 
     rate: float
     error: float
@@ -142,7 +158,7 @@ class _Attack(NamedTuple):
         )
 
     def recovered(
-        self, maps: list[Map], words: list[NDArray[np.uint64]], sd: Floats, columns: list[Floats], span: Span
+        self, maps: list[Map | Curve], words: list[NDArray[np.uint64]], sd: Floats, columns: list[Floats], span: Span
     ) -> Recovered:
         values, _ = _complete(columns, span)
         x, y = np.split(values, 2)
@@ -164,7 +180,7 @@ def _result(found: Recovered, columns: int, known: int, seconds: float) -> Known
     rates = dict(zip(_MAPS, (found.close.reshape(-1, len(_MAPS)) / records).T, strict=True))
     means = np.sqrt(found.squares.reshape(-1, len(_MAPS)) / (records * columns)).T
     errors = {name: float(np.median(error)) for name, error in zip(_MAPS, means, strict=True)}
-    best = max(("rotation", "linear"), key=lambda name: (float(rates[name].mean()), -errors[name]))
+    best = max((name for name in _MAPS if name != "guess"), key=lambda name: (float(rates[name].mean()), -errors[name]))
     parts = {f"{name}: rate": float(rates[name].mean()) for name in _MAPS}
     parts |= {f"{name}: error": errors[name] for name in _MAPS}
     return KnownRecords(

@@ -8,6 +8,7 @@ from typing import Any
 MEASURES = {
     "il1s": "dpmask.utility.il1s:il1s",
     "cluster_distance": "dpmask.utility.cluster_distance:cluster_distance",
+    "misclassification": "dpmask.utility.misclassification:misclassification",
 }
 
 
