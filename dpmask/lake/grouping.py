@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dpmask.engine.exchange import Piece, hold_exchanged
 from dpmask.engine.passes import Blocks, Span, reduce_blocks
 from dpmask.kernels.rows import distinct_rows, row_hashes
-from dpmask.lake.columns import Rows, bits
+from dpmask.lake.columns import Rows, bits, is_numeric
+from dpmask.lake.keys import row_keys
 from dpmask.lake.table import Table
 
 _ROWS_PER_TARGET = 200_000
@@ -53,12 +54,19 @@ class GroupSizes:
 
 
 def group_sizes(table: Table, columns: Sequence[str], label: str) -> GroupSizes:
-    """The groups of records that are equal in these numeric columns."""
-    return sizes_of(table.on_rows(columns, _counted), table.blocks, table.rows, len(columns), label)
+    """The groups of records that are equal in these columns: numbers by their bits, others by a key of the row."""
+    numeric = all(is_numeric(table.masked_schema.field(column).type) for column in columns)
+    counted = _counted if numeric else _counted_by_key
+    return sizes_of(table.on_rows(columns, counted), table.blocks, table.rows, len(columns) if numeric else 2, label)
 
 
 def _counted(rows: Rows, span: Span) -> Piece:
     found, counts = distinct_rows([bits(rows, column) for column in rows.schema.names])
+    return (*found, counts)
+
+
+def _counted_by_key(rows: Rows, span: Span) -> Piece:
+    found, counts = distinct_rows(list(row_keys(rows, rows.schema.names)))
     return (*found, counts)
 
 
