@@ -28,45 +28,15 @@ _Keep = Callable[[list[Any]], list[Any]]
 
 
 class Source(NamedTuple):
-    """Blocks, and what splits each into one part for every shard: ``split(content, span)``."""
+    """Blocks, and what splits each into one piece for every target: ``split(content, span)``."""
 
     split: Callable[[Any, Span], list[Any]]
     blocks: Blocks
 
 
-def exchange_blocks(
-    sources: Sequence[Source], gather: Callable[..., Any], shards: int, label: str, *, size: int
-) -> list[Run]:
-    """Shards of one or more tables, held for further passes: ``gather`` has a list of parts from each source.
-
-    ``size`` says about how many bytes move. A task holds the parts of one block, or those of one shard.
-    """
-    keep = _keep(size)
-
-    def tasks() -> list[Delayed]:
-        sent = [[_task(partial(_cut_run, one.split, keep), run, label) for run in _runs(one.blocks)] for one in sources]
-        return [_gather_task(partial(_gather, gather, keep), sent, shard, label) for shard in range(shards)]
-
-    return _held(tasks, [(Span(shard, 0),) for shard in range(shards)], label)
-
-
-def _gather_task(work: Callable[..., Any], sent: list[list[Delayed]], shard: int, label: str) -> Delayed:
-    parts = [_of(shard, run, label) for runs in sent for run in runs]
-    return delayed(partial(work, [len(runs) for runs in sent]), pure=False)(*parts, dask_key_name=_name(label))
-
-
-def _gather(gather: Callable[..., Any], keep: _Keep, sizes: list[int], *runs: Any) -> Any:
-    failed = [run for run in runs if isinstance(run, Failure)]
-    if failed:
-        return failed[0]
-    rest = iter(runs)
-    sources = [[part for run in islice(rest, size) for part in run] for size in sizes]
-    return guarded(lambda: keep([gather(*sources)]))
-
-
 def hold_exchanged(
-    split: Callable[[Any, Span], list[Piece]],
-    join: Callable[..., Piece],
+    split: Callable[[Any, Span], list[Any]],
+    join: Callable[..., Any],
     blocks: Blocks,
     targets: Sequence[Span],
     label: str,
@@ -79,22 +49,50 @@ def hold_exchanged(
     ``split(content, span)`` of a block gives one piece for each target. ``beside`` holds one more argument of ``join``
     for each target. ``size`` says about how many bytes move.
     """
+    return _exchanged([Source(split, blocks)], partial(_with_span, join), targets, label, size, beside)
+
+
+def exchange_blocks(
+    sources: Sequence[Source], gather: Callable[..., Any], shards: int, label: str, *, size: int
+) -> list[Run]:
+    """Shards of one or more tables, held for further passes: ``gather`` has a list of pieces from each source.
+
+    ``size`` says about how many bytes move. A task holds the pieces of one block, or those of one shard.
+    """
+    targets = [Span(shard, 0) for shard in range(shards)]
+    return _exchanged(sources, partial(_without_span, gather), targets, label, size, None)
+
+
+def _with_span(join: Callable[..., Any], span: Span, pieces: list[Any], *more: Any) -> Any:
+    return join(pieces, span, *more)
+
+
+def _without_span(gather: Callable[..., Any], span: Span, *pieces: list[Any]) -> Any:
+    return gather(*pieces)
+
+
+def _exchanged(
+    sources: Sequence[Source],
+    join: Callable[..., Any],
+    targets: Sequence[Span],
+    label: str,
+    size: int,
+    beside: Sequence[Run] | None,
+) -> list[Run]:
+    """Every block is cut, every target joins: ``join(span, pieces of each source..., what is beside)``."""
     keep = _keep(size)
 
     def tasks() -> list[Delayed]:
-        cut = [_task(partial(_cut_run, split, keep), run, label) for run in _runs(blocks)]
-        work = partial(_join, join, keep)
-        return [_join_task(work, cut, number, span, beside, label) for number, span in enumerate(targets)]
+        sent = [[_task(partial(_cut_run, one.split, keep), run, label) for run in _runs(one.blocks)] for one in sources]
+        return [joined(sent, number, span) for number, span in enumerate(targets)]
+
+    def joined(sent: list[list[Delayed]], number: int, span: Span) -> Delayed:
+        pieces = [_of(number, cut, label) for cuts in sent for cut in cuts]
+        more = [] if beside is None else [beside[number].contents]
+        work = partial(_join, partial(join, span), keep, [len(cuts) for cuts in sent])
+        return delayed(work, pure=False)(*pieces, *more, dask_key_name=_name(label))
 
     return _held(tasks, [(span,) for span in targets], label)
-
-
-def _join_task(
-    work: Callable[..., Any], cut: list[Delayed], number: int, span: Span, beside: Sequence[Run] | None, label: str
-) -> Delayed:
-    pieces = [_of(number, one, label) for one in cut]
-    more = [] if beside is None else [beside[number].contents]
-    return delayed(partial(work, span, len(pieces)), pure=False)(*pieces, *more, dask_key_name=_name(label))
 
 
 def _cut_run(
@@ -114,14 +112,14 @@ def _of_target(number: int, cut: Any) -> Any:
     return cut if isinstance(cut, Failure) else [pieces[number] for pieces in cut]
 
 
-def _join(join: Callable[..., Piece], keep: _Keep, span: Span, sent: int, *parts: Any) -> Any:
+def _join(join: Callable[..., Any], keep: _Keep, sent: list[int], *parts: Any) -> Any:
     """What a target makes of its pieces; a run of held contents is a list, also this one."""
     failed = [part for part in parts if isinstance(part, Failure)]
     if failed:
         return failed[0]
-    pieces = [piece for part in parts[:sent] for piece in part]
-    beside = [content for (content,) in parts[sent:]]
-    return guarded(lambda: keep([join(pieces, span, *beside)]))
+    rest = iter(parts)
+    pieces = [[piece for cut in islice(rest, count) for piece in cut] for count in sent]
+    return guarded(lambda: keep([join(*pieces, *(content for (content,) in rest))]))
 
 
 def beside(function: Callable[[Any, Any], Any], content: Any, run: Run) -> Any:

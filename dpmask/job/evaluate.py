@@ -11,7 +11,7 @@ from dpmask.engine.progress import note
 from dpmask.errors import DpmaskError, InputError, JobError
 from dpmask.job.measures import MEASURES, from_roles, measure_function, module_of
 from dpmask.lake.columns import is_numeric, require_known
-from dpmask.lake.footers import MANIFEST
+from dpmask.lake.footers import MANIFEST, glob_root
 from dpmask.lake.pairing import in_source_order, pair_by_column, recut
 from dpmask.lake.source import BLOCK_ROWS, Lake, read_lake
 from dpmask.lake.storage import Place
@@ -20,6 +20,7 @@ from dpmask.release.manifest import parse
 
 _WHO = "evaluate"
 POSITION = "position"
+_DEPTH = 4  # release, data, its identity, a file
 
 
 class Sides(NamedTuple):
@@ -113,14 +114,19 @@ def _like(masked: Table, original: Table) -> Table:
 
 
 def _manifest(masked: str) -> dict[str, Any] | None:
-    """The manifest of a release; None where the masked lake is none of ours."""
-    place = Place(masked) / MANIFEST
-    try:
-        data = place.read()
-        ours = str(json.loads(data)["format"]).startswith("dpmask release")
-    except (DpmaskError, ValueError, KeyError, TypeError):
-        return None
-    return parse(data, place.url) if ours else None
+    """The manifest of the release that the masked lake is, or is a part of; None where it is none of ours."""
+    folder = glob_root(Place(masked)).rstrip("/")
+    for _ in range(_DEPTH):
+        place = Place(folder) / MANIFEST
+        try:
+            data = place.read()
+            ours = str(json.loads(data)["format"]).startswith("dpmask release")
+        except (DpmaskError, ValueError, KeyError, TypeError):
+            ours = False
+        if ours:
+            return parse(data, place.url)
+        folder = folder.rpartition("/")[0] or "/"
+    return None
 
 
 def _pairing_folder(paired_by: str, manifest: Mapping[str, Any] | None, original: Lake) -> Place:

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _DENSE = 4
 

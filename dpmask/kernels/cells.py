@@ -94,7 +94,7 @@ def _add_products(block: Floats, products: Floats) -> None:
             products[s, r] = total
 
 
-@compiled(reassociate=False, contract=False)
+@compiled(part=True, reassociate=False, contract=False)
 def _along(block: Floats, direction: Floats, k: int) -> float:
     """One record's projection. Cutting and routing must agree to the last bit, so both come here."""
     total = 0.0

@@ -32,7 +32,7 @@ class Model(NamedTuple):
     parameter: float
 
 
-@compiled()
+@compiled(part=True)
 def find_shares(tile: Tile, records: Floats, centers: Floats, clusters: int, model: Model, powered: bool) -> None:
     """Distances, then shares: those of u_ik^m when `powered`, else those of u_ik."""
     find_distances(tile, records, centers)
@@ -57,7 +57,7 @@ def find_shares(tile: Tile, records: Floats, centers: Floats, clusters: int, mod
                 _extreme_shares(tile, records, centers, clusters, model, powered, k)
 
 
-@compiled()
+@compiled(part=True)
 def _crisp(tile: Tile, clusters: int) -> None:
     """M = 1: everything to the nearest centre, the first of several."""
     total, nearest = tile.total, tile.nearest
@@ -70,7 +70,7 @@ def _crisp(tile: Tile, clusters: int) -> None:
             total[k] += share[k]
 
 
-@compiled()
+@compiled(part=True)
 def _fuzzy_2(tile: Tile, clusters: int, powered: bool) -> None:
     """M = 2: q = r."""
     total, nearest = tile.total, tile.nearest
@@ -83,7 +83,7 @@ def _fuzzy_2(tile: Tile, clusters: int, powered: bool) -> None:
             share[k] = ratio * ratio if powered else ratio
 
 
-@compiled()
+@compiled(part=True)
 def _fuzzy_1_5(tile: Tile, clusters: int, powered: bool) -> None:
     """M = 1.5: q = r^2."""
     total, nearest = tile.total, tile.nearest
@@ -97,7 +97,7 @@ def _fuzzy_1_5(tile: Tile, clusters: int, powered: bool) -> None:
             share[k] = square * ratio if powered else square
 
 
-@compiled()
+@compiled(part=True)
 def _fuzzy_whole(tile: Tile, clusters: int, exponent: int, powered: bool) -> None:
     """M = 1.1, 1.05, 1.25 and the like: q = r^exponent with a whole exponent, by squaring."""
     total, nearest, power, square = tile.total, tile.nearest, np.empty(ROWS), np.empty(ROWS)
@@ -121,7 +121,7 @@ def _fuzzy_whole(tile: Tile, clusters: int, exponent: int, powered: bool) -> Non
             share[k] = power[k] * share[k] if powered else power[k]
 
 
-@compiled()
+@compiled(part=True)
 def _fuzzy(tile: Tile, clusters: int, exponent: float, powered: bool) -> None:
     """Any m > 1: q = r^exponent with exponent = 1/(m-1)."""
     total, nearest, power = tile.total, tile.nearest, np.empty(ROWS)
@@ -137,7 +137,7 @@ def _fuzzy(tile: Tile, clusters: int, exponent: float, powered: bool) -> None:
             share[k] = q * share[k] if powered else q
 
 
-@compiled()
+@compiled(part=True)
 def _entropy(tile: Tile, clusters: int, entropy: float) -> None:
     """Eq. 3 of Torra 2020 as a softmax that cannot overflow: q = exp(-lambda (d - min d))."""
     total, nearest, slope = tile.total, tile.nearest, -entropy / _LN2
@@ -149,7 +149,7 @@ def _entropy(tile: Tile, clusters: int, entropy: float) -> None:
             total[k] += share[k]
 
 
-@compiled()
+@compiled(part=True)
 def _extreme_shares(
     tile: Tile, records: Floats, centers: Floats, clusters: int, model: Model, powered: bool, k: int
 ) -> None:
@@ -176,7 +176,7 @@ def _extreme_shares(
     tile.nearest[k] = smallest**2
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _safe_distance(tile: Tile, records: Floats, center: Floats, k: int) -> float:
     """The (partial) distance of record k, not squared, from differences divided by the largest."""
     partial = tile.seen.shape[0] > 0
@@ -193,7 +193,7 @@ def _safe_distance(tile: Tile, records: Floats, center: Floats, k: int) -> float
     return largest * math.sqrt(squares * tile.factor[k])
 
 
-@compiled()
+@compiled(part=True)
 def finish(tile: Tile, model: Model, powered: bool) -> None:
     """scale_k, which turns shares into u_ik^m (or u_ik), and objective_k, the record's part of J.
 

@@ -39,7 +39,7 @@ class Tile(NamedTuple):
     objective: Floats  # the record's part of J
 
 
-@compiled()
+@compiled(part=True)
 def new_tile(columns: int, clusters: int, partial: bool) -> Tile:
     """An empty tile."""
     line = np.zeros(ROWS)
@@ -57,7 +57,7 @@ def new_tile(columns: int, clusters: int, partial: bool) -> Tile:
     )
 
 
-@compiled()
+@compiled(part=True)
 def load(tile: Tile, block: Floats, first: int, weights: Floats, tolerances: Floats) -> int:
     """Copy the records from `first` on into the tile; places behind the end get weight 0. Returns how many count.
 
@@ -77,7 +77,7 @@ def load(tile: Tile, block: Floats, first: int, weights: Floats, tolerances: Flo
     return count - _separate_missing(tile, count) if tile.seen.shape[0] > 0 else count
 
 
-@compiled()
+@compiled(part=True)
 def _copy(values: Floats, line: Floats) -> None:
     """line[:] = values, and 0 behind them. Numba's own form would compile the text of its errors, for seconds."""
     for k in range(len(values)):
@@ -85,7 +85,7 @@ def _copy(values: Floats, line: Floats) -> None:
     line[len(values) :] = 0.0
 
 
-@compiled()
+@compiled(part=True)
 def _separate_missing(tile: Tile, count: int) -> int:
     """Mark what is observed, set the factor t/|O_k|, give records without any value no weight; returns how many."""
     observed = np.zeros(ROWS)
@@ -102,7 +102,7 @@ def _separate_missing(tile: Tile, count: int) -> int:
     return int(np.sum(observed[:count] == 0.0))
 
 
-@compiled()
+@compiled(part=True)
 def find_distances(tile: Tile, records: Floats, centers: Floats) -> None:
     """shares_ik = d_ik and nearest_k = min_i d_ik. `centers` has an even number of rows, the last perhaps twice."""
     if tile.seen.shape[0] > 0:
@@ -118,7 +118,7 @@ def find_distances(tile: Tile, records: Floats, centers: Floats) -> None:
             nearest[k] = min(nearest[k], distance[k])
 
 
-@compiled()
+@compiled(part=True)
 def _two_distances(records: Floats, one: Floats, two: Floats, to_one: Floats, to_two: Floats) -> None:
     # Two centres and four columns at a time: each number is loaded once for eight multiplications.
     to_one[:] = 0.0
@@ -138,7 +138,7 @@ def _two_distances(records: Floats, one: Floats, two: Floats, to_one: Floats, to
             to_two[k] += (x[k] - b) ** 2
 
 
-@compiled()
+@compiled(part=True)
 def _partial_distances(tile: Tile, records: Floats, centers: Floats) -> None:
     """d_ik = t/|O_k| times the sum over the observed columns O_k."""
     for i in range(centers.shape[0]):
@@ -152,7 +152,7 @@ def _partial_distances(tile: Tile, records: Floats, centers: Floats) -> None:
             distance[k] *= tile.factor[k]
 
 
-@compiled()
+@compiled(part=True)
 def add_to_sums(tile: Tile, records: Floats, weighted: Floats, weight: Floats) -> float:
     """Add the tile to sum_k w_k u_ik^m x_k and sum_k w_k u_ik^m (for an even number of clusters). Returns its J."""
     scale, objective = tile.scale, 0.0
@@ -170,7 +170,7 @@ def add_to_sums(tile: Tile, records: Floats, weighted: Floats, weight: Floats) -
     return objective
 
 
-@compiled()
+@compiled(part=True)
 def _scaled_sum(shares: Floats, scale: Floats) -> float:
     total = 0.0
     for k in range(ROWS):
@@ -179,7 +179,7 @@ def _scaled_sum(shares: Floats, scale: Floats) -> float:
     return total
 
 
-@compiled()
+@compiled(part=True)
 def _add_two(records: Floats, one: Floats, two: Floats, sum_one: Floats, sum_two: Floats) -> None:
     # Two clusters and four columns at a time, as in _two_distances.
     whole = records.shape[0] // 4 * 4
@@ -212,7 +212,7 @@ def _add_two(records: Floats, one: Floats, two: Floats, sum_one: Floats, sum_two
         sum_two[s] += b
 
 
-@compiled()
+@compiled(part=True)
 def _add_partial(tile: Tile, records: Floats, weighted: Floats, weight: Floats) -> None:
     """A column counts where it was observed, with the distance's factor: otherwise J would not fall."""
     for i in range(weighted.shape[0]):

@@ -33,7 +33,7 @@ class Movement(NamedTuple):
     moving: Floats  # 1, or 0 once the record stands still
 
 
-@compiled()
+@compiled(part=True)
 def new_movement(columns: int) -> Movement:
     """Room for one tile."""
     return Movement(
@@ -41,7 +41,7 @@ def new_movement(columns: int) -> Movement:
     )
 
 
-@compiled()
+@compiled(part=True)
 def settle(tile: Tile, movement: Movement, centers: Floats, clusters: int, model: Model, rounds: int) -> Floats:
     """Let each record move until it stands still, at most `rounds` times; returns where they are: x_k + e_k.
 
@@ -61,7 +61,7 @@ def settle(tile: Tile, movement: Movement, centers: Floats, clusters: int, model
     return records
 
 
-@compiled()
+@compiled(part=True)
 def _stand_at(movement: Movement, records: Floats) -> None:
     movement.moving[:] = 1.0
     for s in range(len(records)):
@@ -69,7 +69,7 @@ def _stand_at(movement: Movement, records: Floats) -> None:
             movement.moved[s, k] = records[s, k]
 
 
-@compiled()
+@compiled(part=True)
 def _find_targets(tile: Tile, movement: Movement, centers: Floats, clusters: int) -> None:
     """p_k: the normalisation of u_ik^m cancels, so shares are enough; the nearest centre has share 1."""
     mass = np.zeros(ROWS)
@@ -90,7 +90,7 @@ def _find_targets(tile: Tile, movement: Movement, centers: Floats, clusters: int
                 target[k] *= tile.seen[s, k]
 
 
-@compiled()
+@compiled(part=True)
 def _find_reach(tile: Tile, movement: Movement) -> None:
     gap = np.zeros(ROWS)
     movement.size[:] = 0.0
@@ -104,7 +104,7 @@ def _find_reach(tile: Tile, movement: Movement) -> None:
         movement.reach[k] = 1.0 if distance <= tile.tolerance[k] else tile.tolerance[k] / distance
 
 
-@compiled()
+@compiled(part=True)
 def _step(tile: Tile, movement: Movement) -> float:
     """Move the records that still move. Returns how many will go on."""
     change, reach, moving = np.zeros(ROWS), movement.reach, movement.moving

@@ -15,6 +15,8 @@ Words = NDArray[np.uint64]
 
 _ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LANES = ((0x9E3779B97F4A7C15, 0xD1342543DE82EF95), (0xC2B2AE3D27D4EB4F, 0xAF251AF3B0F025B5))
+_FRACTION = np.uint64(0x8000_0000_0000_0001)  # tells the bits of 0.5 from the integer with these bits
+_WHOLE_LIMIT = 2.0**63
 _MISSING = (0x2545F4914F6CDD1D, 0x5851F42D4C957F2D)
 
 
@@ -51,6 +53,14 @@ def _mixed(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
+def float_words(values: NDArray[np.float64]) -> Words:
+    """Whole numbers as the integers they are, others by their bits; anything where a value is missing."""
+    with np.errstate(invalid="ignore"):
+        whole = (np.rint(values) == values) & (np.abs(values) < _WHOLE_LIMIT)
+        integers = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64)
+    return np.where(whole, integers, values.view(np.uint64) ^ _FRACTION)
+
+
 class Grouping(NamedTuple):
     """Rows in an order in which equal keys stand together, and where in it each group starts."""
 
@@ -81,3 +91,18 @@ def grouped(keys: RowKeys) -> Grouping:
         new_first, new_second = first[1:] != first[:-1], second[1:] != second[:-1]
     starts = np.flatnonzero(np.concatenate([[True], new_first | new_second])) if len(order) else np.empty(0, np.intp)
     return Grouping(order, starts)
+
+
+def counted(keys: RowKeys, counts: NDArray[np.int64] | None = None) -> tuple[Words, Words, NDArray[np.int64]]:
+    """Each different key once, as its lanes, and how often it is there; ``counts`` says how often each one counts."""
+    groups = grouped(keys)
+    first, second = keys.at(groups.order[groups.starts])
+    return first, second, groups.sums(np.ones(len(keys.first), np.int64) if counts is None else counts)
+
+
+def counted_floats(rows: NDArray[np.float64], counts: NDArray[np.int64]) -> tuple[Words, Words, NDArray[np.int64]]:
+    """The same for rows of numbers, none missing (rows x columns)."""
+    keys = new_keys(len(rows))
+    for column in rows.T:
+        keys = with_word(keys, float_words(np.ascontiguousarray(column)))
+    return counted(keys, counts)

@@ -163,7 +163,7 @@ def _search(
                         found[number] += counts[leaf, row]
 
 
-@compiled()
+@compiled(part=True)
 def _to_box(query: Floats, low: Floats, high: Floats, points: int, scale: Floats, least: Floats, cap: Floats) -> float:
     """The squared distance to the nearest record that may be in a box."""
     total = 0.0
@@ -179,7 +179,7 @@ def _to_box(query: Floats, low: Floats, high: Floats, points: int, scale: Floats
     return total
 
 
-@compiled()
+@compiled(part=True)
 def _to_rows(
     query: Floats, low: Floats, high: Floats, points: int, scale: Floats, least: Floats, cap: Floats, squares: Floats
 ) -> float:

@@ -70,7 +70,7 @@ def _merge(rows: Floats, sizes: Integers, units: Floats, scale: Floats, minimum:
         place[gone] = keep
 
 
-@compiled()
+@compiled(part=True)
 def _nearest_group(units: Floats, sizes: Integers, one: int) -> int:
     nearest, best = np.inf, -1
     for i in range(len(sizes)):
@@ -114,7 +114,7 @@ def _mdav(records: Floats, k: int, groups: Integers) -> None:
         groups[left[place]] = number
 
 
-@compiled()
+@compiled(part=True)
 def _mean(records: Floats, left: Integers, remaining: int) -> Floats:
     mean = np.zeros(records.shape[1])
     for place in range(remaining):
@@ -123,7 +123,7 @@ def _mean(records: Floats, left: Integers, remaining: int) -> Floats:
     return mean / remaining
 
 
-@compiled()
+@compiled(part=True)
 def _distance(record: Floats, point: Floats) -> float:
     total = 0.0
     for s in range(len(point)):
@@ -131,7 +131,7 @@ def _distance(record: Floats, point: Floats) -> float:
     return total
 
 
-@compiled()
+@compiled(part=True)
 def _farthest(records: Floats, left: Integers, remaining: int, point: Floats) -> int:
     best, largest = 0, -1.0
     for place in range(remaining):
@@ -141,7 +141,7 @@ def _farthest(records: Floats, left: Integers, remaining: int, point: Floats) ->
     return best
 
 
-@compiled()
+@compiled(part=True)
 def _take_group(
     records: Floats,
     left: Integers,

@@ -82,13 +82,13 @@ _FAR_UNDER = (
 )
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _polynomial(c: tuple[float, ...], r: float) -> float:
     """Horner's rule, the highest power first."""
     return ((((((c[0] * r + c[1]) * r + c[2]) * r + c[3]) * r + c[4]) * r + c[5]) * r + c[6]) * r + c[7]
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def uniforms_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
     """((w >> 11) + 0.5) 2^-53, held below 1: the largest words plus one half would round up to it."""
     for i in range(len(words)):
@@ -103,7 +103,7 @@ def normals_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
         _normals_of_tile(words[start : start + _TILE], out[start : start + _TILE], tails, places)
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _normals_of_tile(
     words: NDArray[np.uint64], out: NDArray[np.float64], tails: NDArray[np.float64], places: NDArray[np.int64]
 ) -> None:
@@ -125,7 +125,7 @@ def _normals_of_tile(
         out[places[j]] = tails[j]
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _far(words: NDArray[np.uint64], tails: NDArray[np.float64], places: NDArray[np.int64], count: int) -> None:
     """The few beyond about 6.7 standard deviations, by the function for these."""
     one = np.empty(1)

@@ -63,7 +63,7 @@ def _each(rows: int) -> tuple[Integers, Integers]:
     return np.arange(rows), np.ones(rows, np.int64)
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _mix(hashes: NDArray[np.uint64], columns: Floats) -> None:
     for column in range(len(columns)):
         values = columns[column].view(np.uint64)
@@ -106,7 +106,7 @@ def _distinct(low: Floats, high: Floats) -> tuple[Integers, Integers]:
     return firsts[:found].copy(), counts[:found].copy()
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _equal(columns: Floats, one: int, other: int) -> bool:
     for column in range(columns.shape[0]):  # noqa: SIM110 - numba knows no all()
         if columns[column, one] != columns[column, other]:
@@ -142,7 +142,7 @@ def _split(columns: Floats, scale: Floats, cap: Floats, order: Integers, leaves:
     return right
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _widest(columns: Floats, scale: Floats, cap: Floats, order: Integers) -> int:
     """The column with the largest variance among a few rows spread over these, as far as it counts in a distance."""
     step = max(1, len(order) // _LOOK)
@@ -162,7 +162,7 @@ def _widest(columns: Floats, scale: Floats, cap: Floats, order: Integers) -> int
     return best
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _select(keys: Floats, order: Integers, middle: int) -> None:
     """Quickselect (Hoare): afterwards no key before ``middle`` is larger than any from there on."""
     low, high = 0, len(keys) - 1

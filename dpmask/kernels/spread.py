@@ -71,7 +71,7 @@ def spread(columns: Sequence[Floats], weights: Floats | None = None) -> Spread:
         (deviations**2 * weight).sum(axis=1),
         complete,
         center,
-        (kept * kept_weight) @ kept.T,
+        np.einsum("ik,jk->ij", kept * kept_weight, kept),
     )
 
 

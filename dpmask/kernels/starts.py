@@ -39,7 +39,7 @@ def _choose(values: Floats, weight: Floats, draws: Floats, chosen: Integers) -> 
             nearest[k] = distance[k] if number == 0 else min(nearest[k], distance[k])
 
 
-@compiled(reassociate=False, contract=False)
+@compiled(part=True, reassociate=False, contract=False)
 def _cumulate(nearest: Floats, weight: Floats, mass: Floats) -> float:
     total = 0.0
     for k in range(len(mass)):

@@ -29,20 +29,26 @@ _LN2 = math.log(2.0)
 _SMALLEST_POWER = -1021.0
 
 
-def compiled(*, reassociate: bool = True, contract: bool = True) -> Callable[[Function], Function]:
+def compiled(*, part: bool = False, reassociate: bool = True, contract: bool = True) -> Callable[[Function], Function]:
     """Compile a kernel: no interpreter lock, one thread (Dask has the cores), kept on disk where a disk can be written.
 
     With `reassociate` sums may be taken in another order, which is what lets a reduction vectorise. With `contract` a
     product and a sum may be rounded once, which one place may do and another not. NaN and infinity keep their meaning
     in any case. Divisions by zero give infinity instead of an exception.
+
+    A function that compiled ones call is a `part` of them and becomes one with each. As a function of its own it would
+    exist twice, compiled for itself and with its caller, each with its own roundings, and which of them runs would
+    depend on whether a process compiled the kernel or found it on disk: the same bits need the same code.
     """
     flags = ({"reassoc", "arcp"} if reassociate else set()) | ({"contract"} if contract else set())
 
+    options = {"nogil": True, "error_model": "numpy", "fastmath": flags, "forceinline": part}
+
     def compile_function(function: Function) -> Function:
         try:
-            kernel = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=flags)(function)
+            kernel = numba.njit(cache=True, **options)(function)
         except RuntimeError:  # neither the package's folder nor the user's cache can be written, as in some containers
-            kernel = numba.njit(nogil=True, error_model="numpy", fastmath=flags)(function)
+            kernel = numba.njit(**options)(function)
         return cast(Function, kernel)
 
     return compile_function
@@ -57,17 +63,17 @@ def plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.require(values, np.float64, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _bits(number: float) -> np.uint64:
     return np.float64(number).view(np.uint64)
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def _number(bits: np.uint64) -> float:
     return np.uint64(bits).view(np.float64)
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def log2(value: float) -> float:
     """The base-2 logarithm of a positive normal number (at least 2^-1022)."""
     # value = 2^k z with z in [sqrt(1/2), sqrt(2)); log z = 2 atanh((z - 1) / (z + 1)), whose odd series converges fast
@@ -89,7 +95,7 @@ def log2(value: float) -> float:
     return k + (2.0 * _LOG2E) * (f + f * g * series)
 
 
-@compiled(reassociate=False)
+@compiled(part=True, reassociate=False)
 def exp2(power: float) -> float:
     """2 to a power of at most 1023. Below 2^-1021 the answer is exactly 0."""
     # 2^power = 2^n 2^f with n the nearest integer: n goes into the exponent bits, 2^f is its Taylor series

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmask.errors import JobError, nearest
-from dpmask.kernels.rows import bits_of
 
 Floats = NDArray[np.float64]
 Rows = Any
@@ -144,17 +143,6 @@ def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:
         values = _within(values, wanted)
     array = pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
     return pc.cast(array, wanted, safe=pa.types.is_decimal(wanted)) if kind != wanted else array
-
-
-def bits(rows: Rows, column: str) -> NDArray[np.uint64]:
-    """What tells one column's values apart, as bits. Integers keep all their digits; a missing one counts as -2^63."""
-    array = _whole_array(rows.column(column))
-    if pa.types.is_integer(array.type):
-        whole = pc.cast(array, pa.int64(), safe=False)
-        if whole.null_count:
-            whole = pc.fill_null(whole, pa.scalar(np.iinfo(np.int64).min))
-        return np.frombuffer(whole.buffers()[1], np.uint64, len(whole), 8 * whole.offset)
-    return bits_of(floats(rows, column))
 
 
 def stored(rows: Rows, column: str) -> NDArray[Any]:

@@ -13,11 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmask.errors import JobError
-from dpmask.kernels.keys import RowKeys, Words, new_keys, with_word
+from dpmask.kernels.keys import RowKeys, Words, float_words, new_keys, with_word
 from dpmask.lake.columns import Rows, floats, require_known
-
-_FRACTION = np.uint64(0x8000_0000_0000_0001)  # tells the bits of 0.5 from the integer with these bits
-_WHOLE_LIMIT = 2.0**63
 
 
 def require_groupable(schema: Any, columns: Iterable[str], who: str) -> None:
@@ -37,7 +34,7 @@ def row_keys(rows: Rows, columns: Sequence[str]) -> RowKeys:
         kind = rows.schema.field(column).type
         if pa.types.is_floating(kind):
             values = floats(rows, column)
-            keys = with_word(keys, _float_words(values), np.isnan(values))
+            keys = with_word(keys, float_words(values), np.isnan(values))
         else:
             array = rows.column(column).combine_chunks()
             absent = missing(rows, column) if array.null_count else None
@@ -49,14 +46,6 @@ def row_keys(rows: Rows, columns: Sequence[str]) -> RowKeys:
 def missing(rows: Rows, column: str) -> NDArray[np.bool_]:
     """Where a column has no value."""
     return _integer_words(rows.column(column).combine_chunks().is_null()).astype(np.bool_)
-
-
-def _float_words(values: NDArray[np.float64]) -> Words:
-    """Whole numbers as the integers they are, others by their bits."""
-    with np.errstate(invalid="ignore"):
-        whole = (np.rint(values) == values) & (np.abs(values) < _WHOLE_LIMIT)
-        integers = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64)
-    return np.where(whole, integers, values.view(np.uint64) ^ _FRACTION)
 
 
 def _words(array: Any) -> list[Words]:

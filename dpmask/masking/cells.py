@@ -22,7 +22,7 @@ from dpmask.engine.exchange import Piece, hold_exchanged
 from dpmask.engine.passes import Run, Span, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError
 from dpmask.kernels.cells import CellTree, grow_tree, route
-from dpmask.kernels.rows import bits_of, distinct_rows
+from dpmask.kernels.keys import counted_floats
 from dpmask.lake.grouping import GroupSizes, sizes_of
 from dpmask.lake.table import Table
 from dpmask.masking.figures import CellFigures, cell_figures
@@ -188,10 +188,10 @@ def _cells(shards: Shards, tree: CellTree, records: Piece) -> Iterator[_Cell]:
         yield _Cell(rows, positions[rows], np.ascontiguousarray(block[:, rows]))
 
 
-def figures_of(fitted: list[Run], columns: int, records: int) -> tuple[CellFigures, GroupSizes]:
+def figures_of(fitted: list[Run], records: int) -> tuple[CellFigures, GroupSizes]:
     """The figures of all cells together, and the sizes of all groups: equal rows of different cells are one group."""
     figures = reduce_blocks(_figures, CellFigures.plus, fitted, "cells: figures")
-    return figures, sizes_of(_counted, fitted, records, columns, "cells: sizes")
+    return figures, sizes_of(_counted, fitted, records, "cells: sizes")
 
 
 def _figures(content: FittedShard, span: Span) -> CellFigures:
@@ -199,8 +199,7 @@ def _figures(content: FittedShard, span: Span) -> CellFigures:
 
 
 def _counted(content: FittedShard, span: Span) -> Piece:
-    found, counts = distinct_rows([bits_of(column) for column in content.rows.T], content.sizes)
-    return (*found, counts)
+    return counted_floats(content.rows, content.sizes)
 
 
 def models_of(fitted: list[Run]) -> list[Run]:

@@ -16,10 +16,10 @@ from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Span, reduce_blocks
 from dpmask.errors import InputError
 from dpmask.kernels.fuzzy_draws import Closeness, closeness, merge_closeness
+from dpmask.kernels.keys import counted_floats
 from dpmask.kernels.microaggregation import merge_small
-from dpmask.kernels.rows import bits_of, distinct_rows
 from dpmask.lake.columns import Rows, floats, require_numeric, with_floats
-from dpmask.lake.grouping import GroupSizes
+from dpmask.lake.grouping import sizes_in
 from dpmask.lake.table import Table
 from dpmask.masking.figures import GroupFigures, leaving_sign, whole_figures
 from dpmask.masking.variables import Variables
@@ -150,7 +150,7 @@ def fit_flat(
     step = DrawnRows(variables, drawing, centers, _filled(merged.place, centers), rows, draws, who)
     moved = reduce_blocks(table.on_floats(columns, partial(_moved, step)), _Moved.plus, table.blocks, f"{who}: figures")
     parts = whole_figures(table.rows, moved.squares, rows, np.sqrt(moved.nearest), drawn.near.share)
-    sizes = _sizes(rows, merged.sizes)
+    sizes = sizes_in(counted_floats(rows, merged.sizes)[2])
     leaving = leaving_sign(columns, variables.low, variables.high, parts)
     figures = GroupFigures(variables.columns, table.rows / clusters, sizes, parts, leaving)
     return FlatPart(variables, figures, step)
@@ -173,9 +173,3 @@ def _filled(place: Integers, centers: Floats) -> Integers:
     used = np.flatnonzero(place >= 0)
     gaps = ((centers[:, None] - centers[None, used]) ** 2).sum(axis=2)
     return np.where(place >= 0, place, place[used[np.argmin(gaps, axis=1)]])
-
-
-def _sizes(rows: Floats, sizes: Integers) -> GroupSizes:
-    _, counts = distinct_rows([bits_of(column) for column in rows.T], sizes)
-    found, groups = np.unique(counts, return_counts=True)
-    return GroupSizes(dict(zip(found.tolist(), groups.tolist(), strict=True)))

@@ -56,7 +56,7 @@ def cell_part(
     """Fit a method to the cells of a table."""
     shards = shards_of(table, variables.columns, variables.scale, size, key.subkey("cells"), who)
     fitted = fit_shards(table, shards, method)
-    parts, sizes = figures_of(fitted, len(variables.columns), table.rows)
+    parts, sizes = figures_of(fitted, table.rows)
     leaving = leaving_sign(variables.columns, variables.low, variables.high, parts)
     figures = GroupFigures(variables.columns, expected, sizes, parts, leaving)
     return CellPart(variables, figures, shards, method, models_of(fitted))

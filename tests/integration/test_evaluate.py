@@ -81,9 +81,10 @@ def test_a_shuffled_release_pairs_by_the_private_folder(place):
     told = {
         one["name"]: one["values"] for one in json.loads((place.folder / "private/result.json").read_text())["measures"]
     }
-    refused = place.dpmask("evaluate", "lake", "release")
-    assert refused.code == 2
-    assert "a release in shuffled order, whose positions mean nothing" in refused.err
+    for part in ("release", "release/data", "release/data/*/part-*.parquet"):
+        refused = place.dpmask("evaluate", "lake", part)
+        assert refused.code == 2, part
+        assert "a release in shuffled order, whose positions mean nothing" in refused.err
     run = place.released()[0]["run"]
     for folder in ("private", f"private/{run}", f"private/{run}/pairing"):
         ended = place.dpmask(

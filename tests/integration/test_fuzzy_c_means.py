@@ -4,7 +4,6 @@ import itertools
 import os
 import signal
 import threading
-import time
 
 import dask.dataframe as dd
 import numpy as np
@@ -131,12 +130,9 @@ def test_after_a_killed_worker(small_sample, tmp_path):
 
         with listening(kill):
             disturbed = fit(lake, **options)
-        time.sleep(0)
     assert seen.is_set()
-    # not bit for bit: about one killed run in six rounds differently somewhere, and it is not known where; without a kill
-    # embedded and cluster runs are equal to the bit
-    np.testing.assert_allclose(disturbed.centers, undisturbed.centers, rtol=1e-12)
-    assert disturbed.objective == pytest.approx(undisturbed.objective, rel=1e-12)
+    assert np.array_equal(disturbed.centers, undisturbed.centers)
+    assert disturbed.history == undisturbed.history
 
 
 def test_weights_count_records_more_than_once(small_sample):

@@ -7,79 +7,31 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpmask.kernels import rows as kernel
-from dpmask.kernels.rows import bits_of, distinct_rows, row_hashes
+from dpmask.kernels.keys import RowKeys, counted, counted_floats
 from dpmask.lake import grouping
 from dpmask.lake.grouping import GroupSizes, group_sizes
 from dpmask.lake.table import as_table
 
 
-def counted(columns, counts=None):
-    found, totals = distinct_rows(columns, counts)
-    result = dict(zip(zip(*(column.tolist() for column in found), strict=True), totals.tolist(), strict=True))
-    assert len(result) == len(totals), "a row came twice"
-    return result
-
-
-def plain(columns):
-    return dict(Counter(zip(*(column.tolist() for column in columns), strict=True)))
-
-
-def numbers(columns, rows, seed=0):
-    return [bits_of(column) for column in np.random.default_rng(seed).integers(-2, 3, (columns, rows)) / 10]
-
-
-@pytest.mark.parametrize(("columns", "rows"), [(1, 1), (1, 1000), (3, 1000), (5, 2000), (2, 0)])
-def test_rows_equal_a_counter(columns, rows):
-    block = numbers(columns, rows)
-    assert counted(block) == plain(block)
-
-
-def test_rows_that_count_more_than_once():
-    block, weights = numbers(2, 500), np.random.default_rng(1).integers(1, 9, 500)
+def test_rows_that_count_more_than_once_equal_a_counter():
+    rng = np.random.default_rng(1)
+    rows, weights = rng.integers(-2, 3, (500, 3)) / 10, rng.integers(1, 9, 500)
     expected = Counter()
-    for row, weight in zip(zip(*(column.tolist() for column in block), strict=True), weights.tolist(), strict=True):
+    for row, weight in zip(map(tuple, rows.tolist()), weights.tolist(), strict=True):
         expected[row] += weight
-    assert counted(block, weights) == expected
+    first, second, counts = counted_floats(rows, weights)
+    assert len(set(zip(first.tolist(), second.tolist(), strict=True))) == len(expected)
+    assert sorted(counts.tolist()) == sorted(expected.values())
 
 
 def test_counts_of_parts_add_up():
-    block = numbers(3, 900)
+    rows = np.random.default_rng(2).integers(0, 4, (900, 3)) * 1.5
     parts = [
-        distinct_rows([column[part] for column in block]) for part in (slice(0, 400), slice(400, 900), slice(0, 0))
+        counted_floats(rows[part], np.ones(len(rows[part]), np.int64)) for part in (slice(0, 400), slice(400, 900))
     ]
-    joined = [np.concatenate(columns) for columns in zip(*(columns for columns, _ in parts), strict=True)]
-    assert counted(joined, np.concatenate([counts for _, counts in parts])) == plain(block)
-
-
-def test_zeros_and_nan_are_one_value_each():
-    other_nan = np.array([0x7FF8000000000001], np.uint64).view(float)[0]
-    values = np.array([0.0, -0.0, np.nan, -np.nan, other_nan, 1.0, np.inf, -np.inf, 5e-324])
-    assert sorted(distinct_rows([bits_of(values)])[1].tolist()) == [1, 1, 1, 1, 2, 3]
-    assert values.view(np.uint64)[1] == 1 << 63, "what was given is unchanged"
-
-
-def test_no_columns_of_any_row():
-    found, counts = distinct_rows([np.empty(0, np.uint64)])
-    assert len(found[0]) == len(counts) == 0
-
-
-@pytest.mark.parametrize("hashes", [1, 2, 7])
-def test_rows_whose_hashes_collide(monkeypatch, hashes):
-    block = numbers(3, 1000)
-    monkeypatch.setattr(kernel, "row_hashes", lambda columns: row_hashes(columns) % np.uint64(hashes))
-    assert counted(block) == plain(block)
-
-
-def test_hashes_spread():
-    """Neighbouring numbers in neighbouring columns: no two hashes alike, every bit set in about half of them."""
-    grid = np.array(np.meshgrid(np.arange(200.0), np.arange(100.0))).reshape(2, -1)
-    hashes = row_hashes([bits_of(column) for column in grid])
-    assert len(np.unique(hashes)) == 20_000
-    share = np.unpackbits(hashes.view(np.uint8)).reshape(-1, 64).mean(axis=0)
-    assert np.abs(share - 0.5).max() < 5 * np.sqrt(0.25 / 20_000)
-    swapped = row_hashes([bits_of(column) for column in grid[::-1]])
-    assert (hashes == swapped).sum() == 100, "only (a, a) stays itself"
+    first, second, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
+    whole = counted_floats(rows, np.ones(900, np.int64))[2]
+    assert sorted(counted(RowKeys(first, second), counts)[2].tolist()) == sorted(whole.tolist())
 
 
 def frame(rows=3000):
