@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "read_lake": "dpmask.lake.source",
     "Lake": "dpmask.lake.source",
+    "BisectingKMeans": "dpmask.clustering.bisecting_k_means",
     "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
     "FuzzyMicroaggregation": "dpmask.masking.fuzzy_microaggregation",
     "KMeans": "dpmask.clustering.k_means",
@@ -23,6 +24,7 @@ _PUBLIC = {
 _MODULES = ("risk", "utility")
 
 __all__ = [
+    "BisectingKMeans",
     "FuzzyCMeans",
     "FuzzyMicroaggregation",
     "KMeans",

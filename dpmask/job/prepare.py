@@ -175,7 +175,7 @@ def _refuse_replaced(job: Job, path: tuple[str | int, ...], columns: Sequence[st
     for column in columns:
         others = [new for new, old in job.origins.items() if old == column]
         if others:
-            text = f"column '{column}' is released as {', '.join(others)}. Take it out, or release its intervals as labels."
+            text = f"column '{column}' is released as {', '.join(others)}. Take it out, or keep it in one column."
             raise JobError(job.text.error(path, text))
 
 

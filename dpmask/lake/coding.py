@@ -10,6 +10,7 @@ Two passes at most find the codes: one over all columns for the values that occu
 from __future__ import annotations
 
 import datetime
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
-from dpmask.lake.columns import Floats, Rows, floats, is_numeric
+from dpmask.lake.columns import Floats, Rows, floats, is_numeric, numbers_of_texts
 from dpmask.lake.order import order_statistics
 from dpmask.lake.table import Table
 from dpmask.lake.taxonomy import Branch
@@ -34,6 +35,7 @@ MOST_CODES = 65_000
 _QUANTILES = 4096
 _SHOWN, _SHOWN_FROM = 5, 10
 _EPOCH = datetime.date(1970, 1, 1)
+_INTERVAL = re.compile(r"\[([^,\[\]()]+), ([^,\[\]()]+)\)")
 
 
 def is_date(kind: Any) -> bool:
@@ -226,3 +228,30 @@ def _ranks(size: int) -> list[int]:
 def _above_first(values: Floats) -> Floats:
     edges: Floats = np.unique(values[values > values[0]])
     return edges
+
+
+def middles(rows: Rows, column: str) -> Floats:
+    """A column of numbers, dates or interval labels as floats, an interval by its middle; NaN where missing."""
+    if is_ordered(rows.schema.field(column).type):
+        return numbers(rows, column)
+    return numbers_of_texts(rows, column, _middle)
+
+
+def _middle(text: str) -> float:
+    """The middle of an interval such as [20, 40) or [1970-01-01, 1980-01-01)."""
+    match = _INTERVAL.fullmatch(text)
+    try:
+        low, high = (float(end) if _is_number(end) else day_number(end) for end in match.groups()) if match else (0, 0)
+    except ValueError:
+        match = None
+    if match is None:
+        raise InputError("A column of interval labels has a text that is none, such as [20, 40). It is withheld.")
+    return (low + high) / 2.0
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

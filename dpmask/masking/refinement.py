@@ -69,7 +69,8 @@ class TopDownRefinement:
 
     ``requirements``: pairs (columns, k), or {columns, k}; at least k records share every row of these columns.
     ``taxonomies``: for a category a tree (a file, or a mapping); without one, values are suppressed. ``domains``: for a
-    number or a date [low, high), the outer bounds of its intervals. ``guide``: 'distortion', {column: NAME}.
+    number or a date [low, high), the outer bounds of its intervals. ``guide``: 'distortion', {column: NAME}, or
+    {clusters: 6, algorithm: bisecting_kmeans}; kmeans and fuzzy_c_means are the others.
     ``intervals``: how these are released, as 'label', 'bounds' or 'midpoint'.
     """
 
@@ -182,7 +183,7 @@ class TopDownRefinement:
         domains = {column: (parsed_bound(low), parsed_bound(high)) for column, (low, high) in self.domains.items()}
         found = codings.find_values(source, self.masks, domains, _WHO)
         coded = self._codings(source, found)
-        labels = guide_labels(source, self.guide, _WHO)
+        labels = guide_labels(source, self.guide, self.masks, secret.subkey("guide"), _WHO)
         blocks = _coded(source, coded, labels)
         count = partial(_histograms, tuple(one.size for one in coded), labels.classes, blocks.read)
         histograms = reduce_blocks(count, _added, blocks.blocks, "refinement: classes")

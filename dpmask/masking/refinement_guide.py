@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.clustering.partition import ALGORITHMS, FittedPartition, partition
+from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError
 from dpmask.lake.coding import Coding, find_values, value_coding
 from dpmask.lake.columns import Rows
@@ -77,22 +79,65 @@ def column_labels(table: Table, column: str, who: str) -> ColumnLabels:
     return ColumnLabels(value_coding(column, found, who))
 
 
+@dataclass(frozen=True)
+class ClusterLabels:
+    """The clusters of the raw table as classes."""
+
+    partition: FittedPartition
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The clustered columns."""
+        return self.partition.columns
+
+    @property
+    def classes(self) -> int:
+        """How many clusters there are."""
+        return self.partition.clusters
+
+    def of(self, rows: Rows) -> NDArray[np.uint16]:
+        """The cluster of each row."""
+        return self.partition.of(rows).astype(np.uint16)
+
+
 def checked_guide(guide: Any, who: str) -> Any:
     """A guide as it was meant, or an error that says what it may be."""
     if guide == DISTORTION:
         return DISTORTION
     if isinstance(guide, Mapping) and set(guide) == {"column"} and isinstance(guide["column"], str):
         return dict(guide)
-    raise JobError(f"{who}: guide must be 'distortion' or {{column: NAME}}; got {guide!r}.")
+    if isinstance(guide, Mapping) and "clusters" in guide and set(guide) <= {"clusters", "algorithm", "columns"}:
+        return _checked_clusters({"algorithm": ALGORITHMS[0], "columns": None, **guide}, who)
+    raise JobError(
+        f"{who}: guide must be 'distortion', {{column: NAME}}, or {{clusters: 6, algorithm: bisecting_kmeans}}, with "
+        f"columns: [...] if others than the masked ones are clustered; got {guide!r}."
+    )
+
+
+def _checked_clusters(guide: dict[str, Any], who: str) -> dict[str, Any]:
+    clusters, algorithm, columns = guide["clusters"], guide["algorithm"], guide["columns"]
+    if isinstance(clusters, bool) or not isinstance(clusters, int) or not 1 < clusters <= _MOST_CLASSES:
+        raise JobError(f"{who}: the guide's clusters must be an integer from 2 to {_MOST_CLASSES}; got {clusters!r}.")
+    if algorithm not in ALGORITHMS:
+        raise JobError(f"{who}: the guide's algorithm must be {' or '.join(ALGORITHMS)}; got {algorithm!r}.")
+    named = isinstance(columns, list | tuple) and columns and all(isinstance(one, str) for one in columns)
+    if columns is not None and not named:
+        raise JobError(f"{who}: the guide's columns must be a list of names; got {columns!r}.")
+    return {**guide, "columns": None if columns is None else list(columns)}
 
 
 def guide_columns(guide: Any) -> tuple[str, ...]:
     """The columns that a guide names."""
-    return () if guide == DISTORTION else (guide["column"],)
+    if guide == DISTORTION:
+        return ()
+    return (guide["column"],) if "column" in guide else tuple(guide["columns"] or ())
 
 
-def guide_labels(table: Table, guide: Any, who: str) -> Labels:
-    """The classes that a guide makes of a table."""
+def guide_labels(table: Table, guide: Any, masked: Sequence[str], key: Subkey, who: str) -> Labels:
+    """The classes that a guide makes of a table; clusters are those of the masked columns unless it names others."""
     if guide == DISTORTION:
         return NoLabels()
-    return column_labels(table, guide["column"], who)
+    if "column" in guide:
+        return column_labels(table, guide["column"], who)
+    columns = guide["columns"] or list(masked)
+    return ClusterLabels(partition(table, columns, guide["clusters"], guide["algorithm"], key))

@@ -8,6 +8,7 @@ from typing import Any
 MEASURES = {
     "il1s": "dpmask.utility.il1s:il1s",
     "cluster_distance": "dpmask.utility.cluster_distance:cluster_distance",
+    "partition_agreement": "dpmask.utility.partition_agreement:partition_agreement",
     "misclassification": "dpmask.utility.misclassification:misclassification",
 }
 
