@@ -8,6 +8,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "BisectingKMeans": "dpmask.clustering.bisecting_k_means",
     "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
     "FuzzyCRegression": "dpmask.clustering.fuzzy_c_regression",
     "FuzzyMicroaggregation": "dpmask.masking.fuzzy_microaggregation",
@@ -21,11 +22,13 @@ _PUBLIC = {
     "RankSwapping": "dpmask.masking.swapping",
     "read_lake": "dpmask.lake.source",
     "RegressionSynthesis": "dpmask.masking.regression_synthesis",
+    "TopDownRefinement": "dpmask.masking.refinement",
 }
 _MODULES = ("risk", "utility")
 
 __all__ = [
     "IPSO",
+    "BisectingKMeans",
     "FuzzyCMeans",
     "FuzzyCRegression",
     "FuzzyMicroaggregation",
@@ -37,6 +40,7 @@ __all__ = [
     "RandomRotation",
     "RankSwapping",
     "RegressionSynthesis",
+    "TopDownRefinement",
     "__version__",
     "read_lake",
     "risk",

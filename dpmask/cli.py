@@ -397,6 +397,32 @@ def _whole_number(text: str) -> int:
     return int(number)
 
 
+@cli.group()
+def taxonomy() -> None:
+    """Trees over the values of a category, for refinement."""
+
+
+@taxonomy.command("check")
+@click.argument("file")
+@click.argument("lake")
+@click.option("--column", metavar="NAME", help="The column of the lake. Default: what the file is called.")
+@_on_cluster
+@_told
+def taxonomy_check(file: str, lake: str, column: str | None, scheduler: str | None, cluster: str | None) -> None:
+    """Show the tree in FILE, and how many records of LAKE each of its values has. Exit code 4 if it lacks any."""
+    from dpmask.engine.cluster import connected
+    from dpmask.job.taxonomy import check_taxonomy
+
+    with connected(scheduler, cluster):
+        found = check_taxonomy(file, lake, column)
+    for line in found.lines:
+        _say(line)
+    _say(found.summary)
+    if found.lacking:
+        _complain(found.lacking)
+        sys.exit(4)
+
+
 @cli.command()
 @_told
 def schema() -> None:

@@ -10,10 +10,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from dpmask.clustering.fuzzy_c_means import FittedFuzzyCMeans, FuzzyCMeans
-from dpmask.engine.draws import Subkey
+from dpmask.clustering.features import find_features
+from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
+from dpmask.clustering.partition import FittedPartition, Search, Settings, flat
+from dpmask.engine.draws import Subkey, make_key
+from dpmask.errors import JobError
+from dpmask.lake import table as tables
+from dpmask.lake.columns import is_numeric, require_known
 from dpmask.parameters import require_choice, require_flag, require_integer, require_number
 
+_WHO = "KMeans"
 _CRISP = 1.0
 
 
@@ -53,10 +59,36 @@ class KMeans:
         weight: str | None = None,
         key: str | bytes | Subkey | None = None,
         seed: int | None = None,
-    ) -> FittedFuzzyCMeans:
+    ) -> Any:
         """Find the centres. Without columns: all numeric ones but the weight. Without seed: seed 0.
 
-        What comes back has centres, objective, labels and the rest, as of any fuzzy clustering.
+        What comes back has centres, objective, labels and the rest, as of any fuzzy clustering. Columns that are not
+        numbers are clustered one-hot; then numbers are scaled by their range, missing values are values of their own,
+        and centres are in these features.
         """
+        source = tables.as_table(table, _WHO)
+        if columns is not None and not all(is_numeric(kind) for kind in _types(source, columns)):
+            return self._of_features(source, columns, weight, key, seed)
         method = _Crisp(fuzziness=_CRISP, **{name: getattr(self, name) for name in asdict(self)})
         return method.fit(table, columns=columns, weight=weight, key=key, seed=seed)
+
+    def _of_features(
+        self,
+        source: tables.Table,
+        columns: Sequence[str],
+        weight: str | None,
+        key: str | bytes | Subkey | None,
+        seed: int | None,
+    ) -> FittedPartition:
+        if weight is not None or self.initial is not None:
+            raise JobError(f"{_WHO}: columns that are not numbers are clustered without weight and initial.")
+        subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("k-means")
+        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift)
+        search = Search(settings, source, find_features(source, columns, _WHO), subkey)
+        search.require_records(_WHO)
+        return flat(search, self)
+
+
+def _types(source: tables.Table, columns: Sequence[str]) -> list[Any]:
+    require_known(source.masked_schema, columns, _WHO)
+    return [source.masked_schema.field(column).type for column in columns]

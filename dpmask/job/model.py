@@ -97,9 +97,21 @@ class Job(NamedTuple):
         said = zip(self.file.mask, self.methods, strict=True)
         return [{"method": step["method"], **asdict(method)} for step, method in said]
 
+    @property
+    def origins(self) -> dict[str, str]:
+        """Columns that steps make, and those of the source that they come from."""
+        made: dict[str, str] = {}
+        for method in self.methods:
+            made |= {new: made.get(old, old) for new, old in getattr(method, "origins", {}).items()}
+        return made
+
+    def origin(self, column: str) -> str:
+        """The column of the source that a column comes from."""
+        return self.origins.get(column, column)
+
     def role(self, column: str) -> str:
-        """A column's declared role."""
-        return next(role for role, columns in self.file.columns if column in columns)
+        """A column's declared role; a new one has that of the column it comes from."""
+        return next(role for role, columns in self.file.columns if self.origin(column) in columns)
 
 
 def read_job(url: str) -> Job:

@@ -33,10 +33,8 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
         "blocks": len(lake.blocks),
         "passes": passes + 1 + measured + 1,
         "columns": len(prepared.columns),
-        "unmasked": [
-            name for name in prepared.columns if name not in masked and job.role(name) in {"quasi", "sensitive"}
-        ],
-        "nulls": {name: lake.facts[name].nulls for name in prepared.columns if lake.facts[name].nulls != 0},
+        "unmasked": [name for name in prepared.read if name not in masked and job.role(name) in {"quasi", "sensitive"}],
+        "nulls": {name: lake.facts[name].nulls for name in prepared.read if lake.facts[name].nulls != 0},
         "memory_per_thread_mb": round(_BLOCKS_IN_MEMORY * size / 1e6),
         "threads": threads(),
         "seconds": round(work / min(threads(), len(lake.blocks)) + masking / threads(), 1),
@@ -46,7 +44,7 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
 def _sample(prepared: Prepared) -> tuple[float, int]:
     """Seconds to read the first block as it will be released, and its size in memory."""
     start = time.perf_counter()
-    rows = prepared.lake.reader(prepared.columns)(prepared.lake.blocks[0].content, Span(0, 0))
+    rows = prepared.lake.reader(prepared.read)(prepared.lake.blocks[0].content, Span(0, 0))
     return time.perf_counter() - start, rows.nbytes
 
 

@@ -34,8 +34,14 @@ class Prepared(NamedTuple):
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are released, in the source's order."""
+        """The columns that are released, in the source's order; a new one in the place of that it comes from."""
         kept = set(self.job.released)
+        return [name for name in masked_schema(self.job, self.lake.schema).names if self.job.origin(name) in kept]
+
+    @property
+    def read(self) -> list[str]:
+        """The columns of the source that released ones come from."""
+        kept = {self.job.origin(name) for name in self.columns}
         return [name for name in self.lake.schema.names if name in kept]
 
     def subkey(self, purpose: str) -> Subkey:
@@ -153,7 +159,24 @@ def _check_steps(job: Job, lake: Lake) -> None:
     for number, measure in enumerate(job.measures):
         path = ("measure", number)
         _under(job, path, lambda m=measure: check_columns(m.measure, lake.schema, m.parameters, m.name))
+        _refuse_replaced(job, path, list(named_columns(list(measure.parameters.values()))))
         _refuse_identifiers(job, path, list(named_columns(list(measure.parameters.values()))))
+
+
+def masked_schema(job: Job, schema: Any) -> Any:
+    """The schema of the table after all steps."""
+    for method in job.methods:
+        schema = getattr(method, "masked_schema", _same_schema)(schema)
+    return schema
+
+
+def _refuse_replaced(job: Job, path: tuple[str | int, ...], columns: Sequence[str]) -> None:
+    """Refuse to measure a column that is released as others."""
+    for column in columns:
+        others = [new for new, old in job.origins.items() if old == column]
+        if others:
+            text = f"column '{column}' is released as {', '.join(others)}. Take it out, or keep it in one column."
+            raise JobError(job.text.error(path, text))
 
 
 class _Planned(NamedTuple):

@@ -149,7 +149,8 @@ def _put(frame: pd.DataFrame, given: Rows, masked: Rows) -> pd.DataFrame:
     """A pandas frame with the masked columns in their place, index and other columns as they were."""
     columns = _to_pandas(masked, frozenset(masked.schema.names)).set_axis(frame.index)
     same = {field.name for field in masked.schema if field in list(given.schema)}
-    return frame.assign(
+    gone = [name for name in given.schema.names if name not in columns]
+    return frame.drop(columns=gone).assign(
         **{name: _as_before(columns[name], frame[name]) if name in same else columns[name] for name in columns}
     )
 

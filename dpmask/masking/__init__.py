@@ -11,6 +11,7 @@ METHODS = {
     "membership_transform": "dpmask.masking.membership_transform:MembershipTransform",
     "microaggregation": "dpmask.masking.microaggregation:Microaggregation",
     "noise": "dpmask.masking.noise:NoiseAddition",
+    "refinement": "dpmask.masking.refinement:TopDownRefinement",
     "regression_synthesis": "dpmask.masking.regression_synthesis:RegressionSynthesis",
     "rotation": "dpmask.masking.rotation:RandomRotation",
     "swapping": "dpmask.masking.swapping:RankSwapping",

@@ -15,6 +15,7 @@ MEASURES = {
     "hellinger": "dpmask.utility.hellinger:hellinger",
     "propensity": "dpmask.utility.propensity:propensity",
     "cluster_distance": "dpmask.utility.cluster_distance:cluster_distance",
+    "partition_agreement": "dpmask.utility.partition_agreement:partition_agreement",
     "misclassification": "dpmask.utility.misclassification:misclassification",
 }
 

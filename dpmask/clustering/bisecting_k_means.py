@@ -1,0 +1,52 @@
+"""Bisecting k-means over Dask, for numbers and categories: one cluster is cut in two until there are enough.
+
+See dpmask.clustering.partition for how, and dpmask.clustering.features for what is clustered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpmask.clustering.features import find_features
+from dpmask.clustering.partition import FittedPartition, Search, Settings, bisecting
+from dpmask.engine.draws import Subkey, make_key
+from dpmask.lake import table as tables
+from dpmask.parameters import require_integer, require_number
+
+_WHO = "BisectingKMeans"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BisectingKMeans:
+    """Parameters of a clustering by cuts in two; each cut takes the best of ``starts`` k-means++ starts."""
+
+    clusters: int
+    starts: int = 10
+    max_passes: int = 300
+    shift: float = 1e-6
+
+    def __post_init__(self) -> None:
+        for name in ("clusters", "starts", "max_passes"):
+            require_integer(self, name, at_least=1)
+        require_number(self, "shift", above=0)
+
+    def fit(
+        self,
+        table: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        intervals: Sequence[str] = (),
+        key: str | bytes | Subkey | None = None,
+        seed: int | None = None,
+    ) -> FittedPartition:
+        """Find the clusters of columns of any type, all unless said. ``intervals`` are columns of interval labels."""
+        subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("bisecting k-means")
+        source = tables.as_table(table, _WHO)
+        names = source.masked_schema.names if columns is None else columns
+        features = find_features(source, names, _WHO, intervals=intervals)
+        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift)
+        search = Search(settings, source, features, subkey)
+        search.require_records(_WHO)
+        return bisecting(search, self)

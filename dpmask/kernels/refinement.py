@@ -1,0 +1,235 @@
+"""Groups of records that share their masked values, and the cells that a finer value would cut them into.
+
+A block is small codes, rows x attributes. A masked value is a node of its attribute's tree, a group the rows with equal
+nodes in all attributes of one quasi-identifier. For every attribute and code there is the node it is masked to now and
+its slot: which child of that node it would fall to. A cell is (group, attribute, slot); its count is how many records
+the group would have there. Counts add over blocks, and groups of different blocks are the same when their keys are.
+
+A(QID) after refining a node is the smallest count of any occupied cell of that node, or what A is already if that is
+less (Fung et al. 2009, section 4.2.2); splitting groups further can only lower it, so only changed groups are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
+from dpmask.kernels.vector_math import compiled
+
+Counts = NDArray[np.int64]
+Codes = NDArray[np.uint16]
+Integers = NDArray[np.int32]
+
+NOBODY = np.iinfo(np.int64).max
+"""The smallest of no cells."""
+
+
+class Values(NamedTuple):
+    """One attribute as it is masked now: for each code its node and slot, for each node how many slots it has.
+
+    A node that cannot be refined has none. An ``apart`` attribute (suppression) has one candidate for each slot of a
+    node, which takes that slot from all others; otherwise a node has one candidate, all slots.
+    """
+
+    nodes: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    widths: NDArray[np.int64]
+    apart: bool
+
+
+class Grouped(NamedTuple):
+    """The groups of one block: the number of each row's group, and each group's nodes (groups x attributes)."""
+
+    rows: Integers
+    nodes: Integers
+
+
+class Cells(NamedTuple):
+    """Counts of the cells of some groups, one group after another; attributes follow each other inside a group."""
+
+    keys: RowKeys
+    nodes: Integers
+    counts: Counts
+
+
+Minima = dict[tuple[int, int], Counts]
+"""For (attribute, node) the smallest occupied cell of each of the node's candidates."""
+
+
+def group_rows(codes: Codes, columns: Sequence[int], values: Sequence[Values]) -> Grouped:
+    """The groups of a block, from nothing but codes and the nodes they are masked to."""
+    nodes = [one.nodes[codes[:, column]] for column, one in zip(columns, values, strict=True)]
+    keys = new_keys(len(codes))
+    for each in nodes:
+        keys = with_word(keys, each.astype(np.uint64))
+    found = grouped(keys)
+    firsts = found.order[found.starts]
+    table = np.empty((len(firsts), len(nodes)), np.int32)
+    for place, each in enumerate(nodes):
+        table[:, place] = each[firsts]
+    return Grouped(found.numbers().astype(np.int32), table)
+
+
+def split_groups(
+    groups: Grouped, column: Codes, place: int, node: int, children: Sequence[int], now: Values
+) -> Grouped:
+    """The groups after one attribute's ``node`` was refined to its children; ``column`` has the attribute's codes."""
+    held = groups.nodes[:, place] == node
+    if not held.any():
+        return groups
+    first = np.full(len(held), -1, np.int64)
+    first[held] = np.arange(held.sum()) * len(children)
+    child = np.zeros(len(now.widths), np.int64)
+    child[list(children)] = np.arange(len(children))
+    rows = np.empty(len(groups.rows), np.int32)
+    occupied = np.zeros(int(held.sum()) * len(children), np.int64)
+    _split(groups.rows, column, now.nodes, child, first, len(held), rows, occupied)
+    kept, found = np.flatnonzero(~held), np.flatnonzero(occupied)
+    numbers = np.zeros(len(held) + len(occupied), np.int32)
+    numbers[kept] = np.arange(len(kept))
+    numbers[len(held) + found] = len(kept) + np.arange(len(found))
+    below = groups.nodes[held][found // len(children)]
+    below[:, place] = np.asarray(children)[found % len(children)]
+    return Grouped(numbers[rows], np.concatenate([groups.nodes[kept], below]))
+
+
+@compiled(reassociate=False, contract=False)
+def _split(
+    old: Integers,
+    column: Codes,
+    nodes: Integers,
+    child: Counts,
+    first: Counts,
+    offset: int,
+    rows: Integers,
+    occupied: Counts,
+) -> None:
+    for k in range(len(old)):
+        start = first[old[k]]
+        if start < 0:
+            rows[k] = old[k]
+        else:
+            place = start + child[nodes[column[k]]]
+            occupied[place] = 1
+            rows[k] = offset + place
+
+
+def cell_starts(nodes: Integers, values: Sequence[Values]) -> tuple[Counts, int]:
+    """Where the cells of each group's attributes begin (groups x attributes), -1 for none; and their number."""
+    widths = np.empty(nodes.shape, np.int64)
+    for place, one in enumerate(values):
+        widths[:, place] = one.widths[nodes[:, place]]
+    ends = np.cumsum(widths.ravel()).reshape(nodes.shape)
+    return np.where(widths > 0, ends - widths, -1), int(widths.sum())
+
+
+def count_cells(
+    codes: Codes, columns: Sequence[int], groups: Grouped, counted: NDArray[np.intp], values: Sequence[Values]
+) -> Cells:
+    """The cells of some groups of a block."""
+    nodes = groups.nodes[counted]
+    starts, size = cell_starts(nodes, values)
+    place = np.full(len(groups.nodes), -1, np.int64)
+    place[counted] = np.arange(len(counted))
+    counts = np.zeros(size, np.int64)
+    live: list[int] = np.flatnonzero((starts >= 0).any(axis=0)).tolist()
+    ends = np.cumsum([0, *(len(values[number].slots) for number in live)])
+    slots = np.concatenate([values[number].slots for number in live]) if len(live) else np.empty(0, np.int32)
+    taken = np.array([columns[number] for number in live], np.int64)
+    _count(codes, groups.rows, place, np.ascontiguousarray(starts[:, live]), taken, ends, slots, counts)
+    return Cells(node_keys(nodes), nodes, counts)
+
+
+@compiled(reassociate=False, contract=False)
+def _count(
+    codes: Codes,
+    rows: Integers,
+    place: Counts,
+    starts: Counts,
+    columns: Counts,
+    ends: Counts,
+    slots: Integers,
+    counts: Counts,
+) -> None:
+    for k in range(len(rows)):
+        group = place[rows[k]]
+        if group < 0:
+            continue
+        for a in range(len(columns)):
+            start = starts[group, a]
+            if start >= 0:
+                counts[start + slots[ends[a] + codes[k, columns[a]]]] += 1
+
+
+def node_keys(nodes: Integers) -> RowKeys:
+    """What groups are told apart by, in any block."""
+    keys = new_keys(len(nodes))
+    for place in range(nodes.shape[1]):
+        keys = with_word(keys, nodes[:, place].astype(np.uint64))
+    return keys
+
+
+def merge_cells(left: Cells, right: Cells, values: Sequence[Values]) -> Cells:
+    """Both together: counts of equal groups add up."""
+    keys = RowKeys(*(np.concatenate(pair) for pair in zip(left.keys, right.keys, strict=True)))
+    nodes = np.concatenate([left.nodes, right.nodes])
+    found = grouped(keys)
+    firsts = found.order[found.starts]
+    starts, size = cell_starts(nodes[firsts], values)
+    old, _ = cell_starts(nodes, values)
+    lengths = _lengths(nodes, values)
+    at, given = _first_cell(starts)[found.numbers()], _first_cell(old)
+    shifts = np.repeat(at - given, lengths)
+    counts = np.zeros(size, np.int64)
+    np.add.at(counts, shifts + np.arange(len(shifts)), np.concatenate([left.counts, right.counts]))
+    return Cells(keys.at(firsts), nodes[firsts], counts)
+
+
+def _lengths(nodes: Integers, values: Sequence[Values]) -> Counts:
+    lengths = np.zeros(len(nodes), np.int64)
+    for place, one in enumerate(values):
+        lengths += one.widths[nodes[:, place]]
+    return lengths
+
+
+def _first_cell(starts: Counts) -> Counts:
+    """Where each group's cells begin; anything for a group that has none."""
+    first: Counts = np.where(starts < 0, NOBODY, starts).min(axis=1, initial=NOBODY)
+    return first
+
+
+def smallest_cells(cells: Cells, values: Sequence[Values]) -> Minima:
+    """For every candidate its smallest occupied cell over these groups."""
+    starts, _ = cell_starts(cells.nodes, values)
+    found: Minima = {}
+    for place, one in enumerate(values):
+        for node in np.unique(cells.nodes[starts[:, place] >= 0, place]).tolist():
+            first = starts[cells.nodes[:, place] == node, place]
+            width = int(one.widths[node])
+            found[place, node] = _smallest(cells.counts, first, width, one.apart)
+    return found
+
+
+def _smallest(counts: Counts, first: Counts, width: int, apart: bool) -> Counts:
+    """The smallest occupied cell of each candidate of a node, some groups at a time."""
+    smallest = np.full(width if apart else 1, NOBODY)
+    step = max(1, (1 << 22) // width)
+    for low in range(0, len(first), step):
+        table = counts[first[low : low + step, None] + np.arange(width)]
+        if apart:
+            rest = table.sum(axis=1, keepdims=True) - table
+            table = np.where(table > 0, np.minimum(table, np.where(rest > 0, rest, NOBODY)), NOBODY)
+            smallest = np.minimum(smallest, table.min(axis=0))
+        else:
+            smallest = np.minimum(smallest, np.where(table > 0, table, NOBODY).min())
+    return smallest
+
+
+def merge_minima(left: Minima, right: Minima) -> Minima:
+    """The smaller of both."""
+    both = left.keys() & right.keys()
+    return {**left, **right, **{key: np.minimum(left[key], right[key]) for key in both}}

@@ -1,0 +1,228 @@
+"""What each attribute of a refinement is masked to, and how that may be refined: decisions only, no table.
+
+Everything but validity follows from how often each value occurs with each class: gains, splits of intervals and the
+number of records a refinement touches. Codes 0, 1, ... are an attribute's values; a taxonomy's leaves and numbers are
+coded in their order, so that every node covers a range of codes; a missing value, if there is any, has the last code.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.information import best_cut, gains_of_each, information_gain
+from dpmask.kernels.refinement import Values
+from dpmask.lake.taxonomy import Branch
+
+Counts = NDArray[np.int64]
+Name = Callable[[int, int], str]
+"""The name of a range of codes."""
+
+SUPPRESSED = "*"
+"""How a value that is not told is written (the papers' _|_)."""
+MISSING = "missing"
+"""How a missing value is called in reports; it is released as missing."""
+
+
+class Candidate(NamedTuple):
+    """A refinement that might be next; ``slot`` is the value told apart where each value is a candidate of its own."""
+
+    node: int
+    slot: int
+    gain: float
+    records: int
+
+
+class Refined(NamedTuple):
+    """What became of a node."""
+
+    node: int
+    children: tuple[int, ...]
+
+
+class Attribute(ABC):
+    """An attribute under refinement, at first masked as a whole."""
+
+    apart = False
+
+    def __init__(self, name: str, histogram: Counts) -> None:
+        self.name, self.histogram = name, histogram
+        self.totals: Counts = histogram.sum(axis=1)
+        self.nodes = np.zeros(len(histogram), np.int32)
+        self.slots = np.zeros(len(histogram), np.int32)
+        self.widths: list[int] = []
+
+    @property
+    def values(self) -> Values:
+        """What blocks need to know, as it is now."""
+        return Values(self.nodes.copy(), self.slots.copy(), np.array(self.widths, np.int64), self.apart)
+
+    @abstractmethod
+    def candidates(self) -> list[Candidate]:
+        """What may be refined, in the order of the cut."""
+
+    @abstractmethod
+    def finish(self, candidate: Candidate) -> None:
+        """Never try this one again."""
+
+    @abstractmethod
+    def refine(self, candidate: Candidate) -> Refined:
+        """Take a candidate."""
+
+    @abstractmethod
+    def told(self, candidate: Candidate) -> str:
+        """What a candidate refines, for people."""
+
+    @abstractmethod
+    def drawn(self) -> dict[str, Any]:
+        """The tree as far as it was refined, as {value, children}."""
+
+
+class _Node(NamedTuple):
+    """A range of codes; ``bounds`` says where its children begin, and then its end. A leaf has none."""
+
+    low: int
+    high: int
+    branch: Branch | None
+    bounds: tuple[int, ...]
+
+
+class Ranged(Attribute):
+    """A tree over ranges of codes: a taxonomy's, or one that is grown by cutting intervals in two."""
+
+    def __init__(self, name: str, histogram: Counts, tree: Branch | None, missing: bool, name_of: Name) -> None:
+        super().__init__(name, histogram)
+        self.missing, self.name_of = missing, name_of
+        self.table: list[_Node] = []
+        self.children: dict[int, tuple[int, ...]] = {}
+        self.cut: list[int] = [self._open(0, len(histogram), tree)]
+
+    def _open(self, low: int, high: int, branch: Branch | None) -> int:
+        """A new node over these codes, with the children it would have; where nobody is, there is nothing to refine."""
+        bounds = self._bounds(low, high, branch) if self.totals[low:high].any() else ()
+        number = len(self.table)
+        self.table.append(_Node(low, high, branch, bounds))
+        self.widths.append(max(len(bounds) - 1, 0))
+        self.nodes[low:high] = number
+        for slot, (start, end) in enumerate(pairwise(bounds)):
+            self.slots[start:end] = slot
+        return number
+
+    def _bounds(self, low: int, high: int, branch: Branch | None) -> tuple[int, ...]:
+        missing_too = self.missing and high - low == len(self.totals)
+        if branch is not None:
+            if not branch.children and not missing_too:
+                return ()
+            below = branch.children or (branch,)
+            ends = np.cumsum([low, *(child.leaves for child in below)]).tolist()
+            return (*ends, high) if missing_too else tuple(ends)
+        if missing_too:
+            return (0, high - 1, high) if high > 1 else ()
+        return (low, low + best_cut(self.histogram[low:high]), high) if high - low > 1 else ()
+
+    def candidates(self) -> list[Candidate]:
+        """One for each node of the cut that has children and was not given up."""
+        return [self._candidate(number) for number in self.cut if self.widths[number]]
+
+    def _candidate(self, number: int) -> Candidate:
+        bounds = self.table[number].bounds
+        parts = np.array([self.histogram[start:end].sum(axis=0) for start, end in pairwise(bounds)])
+        return Candidate(number, 0, information_gain(parts), int(parts.sum()))
+
+    def finish(self, candidate: Candidate) -> None:
+        """The node stays as it is."""
+        self.widths[candidate.node] = 0
+
+    def refine(self, candidate: Candidate) -> Refined:
+        """Put the children in the node's place."""
+        _, _, branch, bounds = self.table[candidate.node]
+        below: list[Branch | None] = [] if branch is None else list(branch.children or (branch,))
+        below += [None] * (len(bounds) - 1 - len(below))
+        children = tuple(self._open(*ends, child) for ends, child in zip(pairwise(bounds), below, strict=True))
+        place = self.cut.index(candidate.node)
+        self.cut[place : place + 1] = children
+        self.children[candidate.node] = children
+        return Refined(candidate.node, children)
+
+    def is_missing(self, number: int) -> bool:
+        """Whether a node stands for missing values alone."""
+        return self.missing and self.table[number].low == len(self.totals) - 1
+
+    def label(self, number: int) -> str:
+        """What a node is called."""
+        low, high, branch, _ = self.table[number]
+        if self.is_missing(number):
+            return MISSING
+        return branch.value if branch is not None else self.name_of(low, high)
+
+    def told(self, candidate: Candidate) -> str:
+        """The node that is refined."""
+        return self.label(candidate.node)
+
+    def drawn(self) -> dict[str, Any]:
+        """From the root to the cut."""
+        return self._drawn(0)
+
+    def _drawn(self, number: int) -> dict[str, Any]:
+        children = self.children.get(number, ())
+        return {"value": self.label(number)} | (
+            {"children": [self._drawn(one) for one in children]} if children else {}
+        )
+
+
+class Suppressed(Attribute):
+    """Values without a tree: all suppressed at first, then told one by one. Node 0 is what is suppressed."""
+
+    apart = True
+
+    def __init__(self, name: str, histogram: Counts, name_of: Name) -> None:
+        super().__init__(name, histogram)
+        self.name_of = name_of
+        self.slots = np.arange(len(histogram), dtype=np.int32)
+        self.widths = [len(histogram)]
+        self.open = self.totals > 0
+        self.disclosed: list[int] = []
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        """Which codes are suppressed."""
+        return self.nodes == 0
+
+    def candidates(self) -> list[Candidate]:
+        """One for each suppressed value that was not given up."""
+        codes = np.flatnonzero(self.open)
+        if not len(codes):
+            return []
+        gains = gains_of_each(np.where(self.hidden[:, None], self.histogram, 0))
+        return [Candidate(0, int(code), float(gains[code]), int(self.totals[code])) for code in codes]
+
+    def finish(self, candidate: Candidate) -> None:
+        """The value stays suppressed."""
+        self.open[candidate.slot] = False
+        if not self.open.any():
+            self.widths[0] = 0
+
+    def refine(self, candidate: Candidate) -> Refined:
+        """Tell one value."""
+        number = len(self.widths)
+        self.nodes[candidate.slot] = number
+        self.widths.append(0)
+        self.disclosed.append(candidate.slot)
+        self.finish(candidate)
+        return Refined(0, (number, 0))
+
+    def told(self, candidate: Candidate) -> str:
+        """The value that is told."""
+        return self.name_of(candidate.slot, candidate.slot + 1)
+
+    def drawn(self) -> dict[str, Any]:
+        """What is told, and beside it what is not."""
+        names = [self.name_of(code, code + 1) for code in sorted(self.disclosed)]
+        return {"value": SUPPRESSED} | (
+            {"children": [{"value": name} for name in [*names, SUPPRESSED]]} if names else {}
+        )

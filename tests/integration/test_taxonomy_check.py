@@ -1,0 +1,53 @@
+"""dpmask taxonomy check, and the taxonomies that come with the jobs."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from dpmask.lake.taxonomy import read_taxonomy
+
+JOBS = Path(__file__).parents[2] / "jobs"
+
+
+def test_a_tree_that_covers_the_lake(place):
+    place.lake()
+    (place.folder / "region.yaml").write_text("land: {coast: [north, east], inland: [south]}", encoding="utf-8")
+    ended = place.dpmask("taxonomy", "check", "region.yaml", "lake")
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines()[:3] == ["land: 1,000", "  coast: 667", "    north: 334"]
+    assert "3 values on 3 levels, 3 of them in the lake; 1,000 of 1,000 records covered, 0 missing" in ended.out
+
+
+def test_a_tree_that_lacks_values(place):
+    """Rare values are counted, not told."""
+    values = ["a"] * 50 + ["b"] * 12 + ["secret"] * 3
+    place.lake(pa.table({"kind": values}), files=1)
+    (place.folder / "tree.yaml").write_text("all: [a]", encoding="utf-8")
+    ended = place.dpmask("taxonomy", "check", "tree.yaml", "lake", "--column", "kind")
+    assert ended.code == 4
+    assert "lacks 'b' (12 records) and 1 values in 3 records." in ended.err
+    assert "secret" not in ended.err + ended.out
+
+
+def test_the_census_job_runs(place):
+    """On a small generated census, with its taxonomies; what it released verifies."""
+    assert place.dpmask("generate", "lake", "--rows", "5000", "--nulls").code == 0
+    text = (JOBS / "refined_census" / "job.yaml").read_text(encoding="utf-8")
+    job = yaml.safe_load(text.replace("jobs/refined_census", str(JOBS / "refined_census")))
+    (place.folder / "job.yaml").write_text(yaml.safe_dump(job), encoding="utf-8")
+    ended = place.dpmask("run", "job.yaml")
+    assert ended.code == 0, ended.err
+    assert "partition_agreement: The masked table falls into the original's 6 clusters" in ended.out
+    assert place.dpmask("verify", "out/release").code == 0
+
+
+@pytest.mark.parametrize(
+    "path", sorted((JOBS / "refined_adult" / "taxonomies").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_trees_for_adult_cover_it(path, reference):
+    import pyarrow.parquet as pq
+
+    values = set(pq.read_table(reference / "adult.parquet").column(path.stem).to_pylist())
+    assert values - {"?"} <= set(read_taxonomy(str(path), "test").values())

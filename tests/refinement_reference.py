@@ -1,0 +1,124 @@
+"""Top-down refinement by its definition: the whole table is masked and counted again for every candidate."""
+
+import math
+from collections import Counter
+
+TIE = 1e-12
+
+
+def entropy(classes):
+    total = len(classes)
+    return -sum(n / total * math.log2(n / total) for n in Counter(classes).values())
+
+
+def gain(parts):
+    parts = [part for part in parts if part]
+    whole = [one for part in parts for one in part]
+    return entropy(whole) - sum(len(part) / len(whole) * entropy(part) for part in parts)
+
+
+class Reference:
+    """``records`` are mappings; ``kinds`` say of each attribute: a tree (value, children), a pair [low, high), or None."""
+
+    def __init__(self, records, kinds, requirements, classes, guided=True):
+        self.records, self.kinds, self.requirements = records, kinds, requirements
+        self.classes, self.guided = classes, guided
+        self.masked = {name: [self.top(name)] * len(records) for name in kinds}
+        self.cut = {name: [self.top(name)] for name in kinds}
+
+    def top(self, name):
+        kind = self.kinds[name]
+        if kind is None:
+            return "*"
+        missing = any(record[name] is None for record in self.records)
+        return ("any", missing, tuple(kind)) if isinstance(kind, list) else ("tree", missing, kind)
+
+    def children(self, name, node):
+        """What a node may become: (its name, new value of each record or None for those it does not concern)."""
+        mine = [n for n, value in enumerate(self.masked[name]) if value == node]
+        raw = [self.records[n][name] for n in mine]
+        if not mine:
+            return []
+        if node == "*":
+            values = sorted({value for value in raw if value is not None}) + [None] * (None in raw)
+            return [(value, [v, "*"], {n: v if self.records[n][name] == value else "*" for n in mine})
+                    for value in values for v in [("value", value)]]  # fmt: skip
+        if node[0] == "tree":
+            return self.below(node, mine, raw)
+        if node[0] in ("any", "interval"):
+            return self.cut_in_two(name, node, mine, raw)
+        return []
+
+    def below(self, node, mine, raw):
+        _, missing, (value, branches) = node
+        if not branches and not missing:
+            return []
+        nodes = [("tree", False, branch) for branch in (branches or ((value, ()),))] + [("missing",)] * missing
+        new = {n: next((b for b in nodes if b[0] == "tree" and v in leaves(b[2])), ("missing",))
+               for n, v in zip(mine, raw, strict=True)}  # fmt: skip
+        return [(value, nodes, new)]
+
+    def cut_in_two(self, name, node, mine, raw):
+        if node[0] == "any":
+            _, missing, (low, high) = node
+            if missing:
+                whole = ("interval", low, high)
+                return [(None, [whole, ("missing",)],
+                         {n: ("missing",) if v is None else whole for n, v in zip(mine, raw, strict=True)})]  # fmt: skip
+        else:
+            _, low, high = node
+        values = sorted(set(raw))
+        best = None
+        for value in values[1:]:
+            left = [self.classes[n] for n, v in zip(mine, raw, strict=True) if v < value]
+            right = [self.classes[n] for n, v in zip(mine, raw, strict=True) if v >= value]
+            worth = gain([left, right]) if self.guided else -abs(len(left) - len(right))
+            if best is None or worth > best[0] + TIE:
+                best = worth, value
+        if best is None:
+            return []
+        parts = [("interval", low, best[1]), ("interval", best[1], high)]
+        new = {n: parts[v >= best[1]] for n, v in zip(mine, raw, strict=True)}
+        return [((low, high), parts, new)]
+
+    def smallest(self, columns, masked):
+        return min(Counter(zip(*(masked[name] for name in columns), strict=True)).values())
+
+    def run(self):
+        steps = []
+        while True:
+            best = None
+            now = [self.smallest(columns, self.masked) for columns, _ in self.requirements]
+            for name in self.kinds:
+                for node in self.cut[name]:
+                    for told, nodes, new in self.children(name, node):
+                        masked = dict(self.masked)
+                        masked[name] = [new.get(n, value) for n, value in enumerate(self.masked[name])]
+                        after = [self.smallest(columns, masked) for columns, _ in self.requirements]
+                        if any(size < k for size, (_, k) in zip(after, self.requirements, strict=True)):
+                            continue
+                        losses = [
+                            b - a
+                            for b, a, (columns, _) in zip(now, after, self.requirements, strict=True)
+                            if name in columns
+                        ]
+                        parts = {}
+                        for n, value in new.items():
+                            parts.setdefault(value, []).append(self.classes[n])
+                        score = gain(list(parts.values())) / (sum(losses) / len(losses) + 1)
+                        if not self.guided:
+                            score = float(len(new) if node != "*" else sum(v != "*" for v in new.values()))
+                        if best is None or score > best[0] + TIE:
+                            best = score, name, node, told, nodes, masked[name], min(after)
+            if best is None:
+                return steps
+            score, name, node, told, nodes, column, smallest = best
+            self.masked[name] = column
+            place = self.cut[name].index(node)
+            self.cut[name][place : place + 1] = nodes
+            steps.append((name, score, smallest))
+
+
+def leaves(branch):
+    value, children = branch
+    return [leaf for child in children for leaf in leaves(child)] if children else [value]
