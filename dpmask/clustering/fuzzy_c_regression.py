@@ -41,7 +41,8 @@ _WHO = "FuzzyCRegression"
 _START_FUZZINESS = (2.0, 1.5, 1.25, 1.1)
 """The papers' m = 2; sharper where so many columns let its centres fall together, as equal starts stay equal."""
 _APART = 1e-2
-_START_SHIFT, _STARTS = 1e-3, 5
+_START = {"starts": 5, "shift": 1e-3, "max_passes": 100, "nulls": "drop"}
+"""A start need not come to rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,9 +211,7 @@ def _start(method: FuzzyCRegression, source: tables.Table, design: Design, group
     if source.rows < method.clusters:
         raise InputError(f"{design.who}: {method.clusters} models need as many records; there are {source.rows}.")
     for fuzziness in _START_FUZZINESS:
-        means = FuzzyCMeans(
-            clusters=method.clusters, fuzziness=fuzziness, starts=_STARTS, shift=_START_SHIFT, nulls="drop"
-        )
+        means = FuzzyCMeans(clusters=method.clusters, fuzziness=fuzziness, **_START)  # type: ignore[arg-type]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # only a start
             centers = (means.fit(source, columns=names, key=key).centers - mean) / sd
