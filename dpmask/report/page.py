@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dpmask.report import chart
 from dpmask.report.distributions import LEAST_SHOWN, correlation_change, drawn_columns, public_columns
@@ -107,6 +107,7 @@ def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = (
     )
     environment.filters.update(
         words=lambda name: name.replace("_", " "),
+        breakable=lambda name: escape(name).replace("_", Markup("_<wbr>")).replace(".", Markup(".<wbr>")),
         figure=_figure,
         parameter=_parameter,
         attacks=_attacks,
