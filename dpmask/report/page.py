@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from dpmask.report import chart
 from dpmask.report.distributions import LEAST_SHOWN, correlation_change, drawn_columns, public_columns
@@ -54,16 +54,16 @@ def map_page(swept: Mapping[str, Any]) -> str:
         for number, point in enumerate(swept["points"], start=1)
     ]
     goals = [swept["risk"], swept["loss"]]
-    others = [name for name in points[0]["values"] if name not in goals]
-    terms = [_goal_term(name, swept["about"]) for name in [*goals, *others]]
+    measured = dict.fromkeys(name for point in points for name in point["values"])
+    terms = {name: _goal_term(name, swept["about"]) for name in [*goals, *measured]}
     shown = {
         **swept,
         "points": points,
         "recommended": None if best is None else best + 1,
-        "others": others,
-        "risk_term": terms[0],
-        "loss_term": terms[1],
-        "terms": list({term.name: term for term in terms}.values()),
+        "others": {name: term for name, term in terms.items() if name not in goals},
+        "risk_term": terms[goals[0]],
+        "loss_term": terms[goals[1]],
+        "terms": list({term.name: term for term in terms.values()}.values()),
     }
     return _environment([], goals).get_template("map.html.j2").render(shown)
 
@@ -107,6 +107,7 @@ def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = (
     )
     environment.filters.update(
         words=lambda name: name.replace("_", " "),
+        breakable=lambda name: escape(name).replace("_", Markup("_<wbr>")).replace(".", Markup(".<wbr>")),
         figure=_figure,
         parameter=_parameter,
         attacks=_attacks,
