@@ -5,6 +5,7 @@ import bench_linkage
 import bench_memory
 import bench_noise
 import bench_probabilistic_linkage
+import bench_refinement
 
 
 def test_noise(capsys):
@@ -37,3 +38,9 @@ def test_linkage(capsys):
     assert min(seconds for best in (*wide.values(), *large.values()) for seconds in best.values()) > 0
     assert ratios[1000] > 1
     assert '"benchmark": "linkage, lake"' in capsys.readouterr().out
+
+
+def test_refinement(capsys, reference):
+    (seconds,) = bench_refinement.main(["--rows", "5e4", "--requirements", "1", "--data", str(reference)])
+    assert seconds > 0
+    assert '"ratio_to_one"' in capsys.readouterr().out
