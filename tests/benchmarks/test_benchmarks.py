@@ -6,13 +6,10 @@ import bench_memory
 import bench_microaggregation
 import bench_noise
 import bench_probabilistic_linkage
-<<<<<<< HEAD
+import bench_refinement
 import bench_regression
 import bench_transforms
 import bench_utility
-=======
-import bench_refinement
->>>>>>> refinement
 
 
 def test_noise(capsys):
@@ -47,7 +44,6 @@ def test_linkage(capsys):
     assert '"benchmark": "linkage, lake"' in capsys.readouterr().out
 
 
-<<<<<<< HEAD
 def test_transforms(capsys):
     ratio, (small, large) = bench_transforms.main(["--rows", "1e5", "--rounds", "1"])
     assert ratio > 0
@@ -79,9 +75,9 @@ def test_microaggregation(capsys):
     assert ratio > 0
     assert large > small
     assert '"benchmark": "microaggregation growth"' in capsys.readouterr().out
-=======
+
+
 def test_refinement(capsys, reference):
     (seconds,) = bench_refinement.main(["--rows", "5e4", "--requirements", "1", "--data", str(reference)])
     assert seconds > 0
     assert '"ratio_to_one"' in capsys.readouterr().out
->>>>>>> refinement
