@@ -71,8 +71,17 @@ class Measure(NamedTuple):
     @property
     def judged(self) -> tuple[str, ...]:
         """The fields of the result that a policy can speak of."""
-        fields: tuple[str, ...] = get_type_hints(measure_function(self.measure))["return"].judged
+        fields: tuple[str, ...] = self._result.judged
         return fields
+
+    @property
+    def larger_loses(self) -> bool:
+        """Whether a larger value means more loss, as its result says."""
+        return "arger means more" in self._result.direction
+
+    @property
+    def _result(self) -> Any:
+        return get_type_hints(measure_function(self.measure))["return"]
 
 
 class Job(NamedTuple):

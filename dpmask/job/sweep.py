@@ -114,7 +114,7 @@ def _goals(job: Job, risk: str | None, loss: str | None) -> tuple[Goal, Goal]:
     judged = {measure.name: measure.judged for measure in job.measures}
     judged |= {name: method.judged for name, method in zip(job.names, job.methods, strict=True) if method.judged}
     risks = [Goal(m.name, "rate") for m in job.measures if "rate" in m.judged]
-    losses = [Goal(m.name, "value") for m in job.measures if "value" in m.judged]
+    losses = [Goal(m.name, "value") for m in job.measures if "value" in m.judged and m.larger_loses]
     losses += [Goal(name, "loss") for name, fields in judged.items() if "loss" in fields]
     return _goal("risk", risk, risks, judged), _goal("loss", loss, losses, judged)
 

@@ -84,6 +84,12 @@ class LinkageRisk:
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "by_known", "mahalanobis")
     public: ClassVar[bool] = False
+    definition: ClassVar[str] = (
+        "The share of attacked records whose nearest masked record is their own, a tie among q counting 1/q: knowing "
+        "all columns, knowing some, and knowing how masking moves them."
+    )
+    direction: ClassVar[str] = "1 means that every record is linked; larger means more risk."
+    source: ClassVar[str] = "Pagliuca and Seri 1999; Torra, Abowd and Domingo-Ferrer 2006 for Mahalanobis distances."
 
     @property
     def interval(self) -> tuple[float, float]:

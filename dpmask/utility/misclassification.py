@@ -50,6 +50,12 @@ class Misclassification:
 
     judged: ClassVar[tuple[str, ...]] = ("value", "sizes")
     public: ClassVar[bool] = True
+    definition: ClassVar[str] = (
+        "The share of records whose k-means cluster changed, under the best one-to-one matching of clusters; sizes "
+        "compares only how large the clusters are."
+    )
+    direction: ClassVar[str] = "0 means the same clusters; larger means more information lost."
+    source: ClassVar[str] = "Ahmad, Haque and Tauhid 2014, its formula corrected."
 
     def explain(self) -> str:
         """What the numbers mean."""

@@ -55,6 +55,12 @@ class PartitionAgreement:
 
     judged: ClassVar[tuple[str, ...]] = ("value", "match_point", "adjusted_rand", "itself")
     public: ClassVar[bool] = True
+    definition: ClassVar[str] = (
+        "The F-measure of each original cluster with the masked table's cluster that fits it best, weighted by size; "
+        "match point and adjusted Rand from the same contingency table."
+    )
+    direction: ClassVar[str] = "1 means the same clusters; smaller means more information lost."
+    source: ClassVar[str] = "Fung, Wang, Wang and Hung 2009; Hubert and Arabie 1985 for the adjusted Rand index."
 
     def explain(self) -> str:
         """What the numbers mean."""

@@ -1,8 +1,10 @@
 """Wrong input, each with its own message and exit code, and nothing published."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -289,7 +291,16 @@ def test_a_secret_in_the_job_file_is_not_repeated(place, key):
     assert "hunter2" not in ended.err + ended.out
 
 
-def test_the_example_job_is_refused_by_the_names_of_what_is_not_built(place, reference):
-    ended = place.dpmask("run", reference.parent / "job-example.yaml")
+def test_the_example_job_lacks_nothing_but_its_files(place, reference, monkeypatch):
+    example = reference.parent / "job-example.yaml"
+    ended = place.dpmask("plan", example)
     assert ended.code == 2
-    assert "mask[2].method: there is no method 'refinement'" in ended.err
+    assert "taxonomies/education.yaml: there is no such file" in ended.err
+    own = Path(__file__).parents[2] / "jobs" / "refined_census" / "taxonomies" / "education.yaml"
+    (place.folder / "taxonomies").mkdir()
+    shutil.copy(own, place.folder / "taxonomies")
+    assert place.dpmask("generate", "lake", "--rows", "2000").code == 0
+    monkeypatch.setenv("DPMASK_KEY", "k" * 32)
+    ended = place.dpmask("plan", example)
+    assert ended.code == 0, ended.err
+    assert "2,000 rows" in ended.out

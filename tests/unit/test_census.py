@@ -297,7 +297,7 @@ def test_a_failed_write_leaves_no_file(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dpmask.engine.passes.time.sleep", lambda _: None)
+    monkeypatch.setattr("dpmask.engine.tasks.time.sleep", lambda _: None)
     monkeypatch.setattr(generate, "_people", fail)
     with pytest.raises(StorageError, match="no space is left"):
         write(tmp_path / "lake")
