@@ -143,8 +143,9 @@ def _decide(verdicts: list[Verdict], folder: Folder) -> None:
 
 def _compared(prepared: Prepared, done: Measured, told: dict[str, Any]) -> dict[str, Any]:
     """The masked columns before and after; and the correlations of released numbers, masked ones first."""
-    masked = [column["name"] for column in told["schema"] if column["masked"]]
-    other = [column["name"] for column in told["schema"] if not column["masked"]]
+    both = [column for column in told["schema"] if column["name"] in prepared.lake.schema.names]
+    masked = [column["name"] for column in both if column["masked"]]
+    other = [column["name"] for column in both if not column["masked"]]
     unordered = staged_table(done.masked, prepared.columns, replace(done.folder, order=None))  # records need no partner
     return compare(prepared.lake, unordered, masked, [*masked, *other])
 

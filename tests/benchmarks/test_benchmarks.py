@@ -45,7 +45,7 @@ def test_linkage(capsys):
 
 
 def test_transforms(capsys):
-    ratio, (small, large) = bench_transforms.main(["--rows", "1e5", "--rounds", "1"])
+    ratio, (small, large) = bench_transforms.main(["--rows", "4e4", "--rounds", "1"])
     assert ratio > 0
     assert large["driver_peak_mb"] - small["driver_peak_mb"] < 20  # rows never come to the driver
     assert '"benchmark": "swapping"' in capsys.readouterr().out
@@ -53,7 +53,7 @@ def test_transforms(capsys):
 
 def test_regression(capsys):
     ratios, (small, large) = bench_regression.main(
-        ["--rows", "1e5", "--rounds", "1", "--clusters", "5", "--lakes", "2e4", "3e5", "--block-rows", "1e4"]
+        ["--rows", "2e4", "--rounds", "1", "--clusters", "3", "--lakes", "2e4", "3e5", "--block-rows", "1e4"]
     )
     assert all(ratio > 0 for ratio in ratios)
     # a block is 2 MB here, the larger lake 48 MB: what a worker holds does not grow with it
