@@ -143,7 +143,7 @@ class SynthesisFigures:
         return {
             **{name: getattr(self, name) for name in self.judged},
             "on_planes": self.on_planes,
-            "groups": [group.to_dict() for group in self.groups],
+            "models": [group.to_dict() for group in self.groups],
             "columns": [column.to_dict() for column in self.columns],
         }
 
