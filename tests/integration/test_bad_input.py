@@ -192,8 +192,10 @@ def test_no_permission_to_write(place):
     (place.folder / "closed").mkdir()
     (place.folder / "private").mkdir()
     (place.folder / "private").chmod(0o777)
-    for path in [place.folder, *place.folder.parents][:3]:
+    for path in [place.folder, *place.folder.parents]:
         path.chmod(0o755)
+        if path.name.startswith("pytest-of-"):
+            break
     # everything is imported before the rights are given up: this user may not even read Python's files
     code = (
         "import os; from dpmask.cli import cli; cli(['plan', 'job.yaml'], standalone_mode=False);"
