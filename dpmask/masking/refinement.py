@@ -129,8 +129,14 @@ class TopDownRefinement:
         return _SECONDS_PER_ROW * rows
 
     def check(self, table: tables.Table) -> None:
-        """Refuse a table whose schema does not fit, before anything is read."""
-        schema = table.masked_schema
+        """Refuse a table that does not fit, before anything is read."""
+        self.check_schema(table.masked_schema)
+        most = max(one["k"] for one in self.requirements)
+        if table.rows < most:
+            raise InputError(f"{_WHO}: there are {table.rows} records, fewer than k = {most}.")
+
+    def check_schema(self, schema: Any) -> None:
+        """Refuse columns that are not there, or that cannot be masked as declared."""
         require_groupable(schema, self.masks, _WHO)
         require_known(schema, guide_columns(self.guide), _WHO)
         for column in self.masks:
@@ -139,9 +145,6 @@ class TopDownRefinement:
             for name in interval_names(column, self.intervals):
                 if name != column and name in schema.names:
                     raise JobError(f"{_WHO}: bounds of '{column}' would be '{name}', which is there. Rename it.")
-        most = max(one["k"] for one in self.requirements)
-        if table.blocks and table.rows < most:
-            raise InputError(f"{_WHO}: there are {table.rows} records, fewer than k = {most}.")
 
     def _check_column(self, column: str, kind: Any) -> None:
         if column in self.domains:
@@ -366,8 +369,8 @@ class FittedRefinement:
         return tuple(dict.fromkeys([*self.method.masks, *(name for one in self.released for name in one.names)]))
 
     def check(self, table: tables.Table) -> None:
-        """Refuse a table that does not fit."""
-        self.method.check(table)
+        """Refuse a table that does not fit; a part of the one it was fitted to may be small."""
+        self.method.check_schema(table.masked_schema)
 
     def mask(self, table: Any) -> Any:
         """The masked table: pandas as pandas, a Dask frame or a lake as a lazy Dask frame."""

@@ -6,6 +6,8 @@ import pytest
 from refinement_reference import Reference
 
 import dpmask
+from dpmask.errors import InputError, JobError
+from dpmask.lake import coding
 from dpmask.masking import refinement_rounds
 
 A, B, C, D, E, F = ((leaf, ()) for leaf in "abcdef")
@@ -88,3 +90,94 @@ def test_a_small_budget_changes_nothing(seed, monkeypatch):
     usual = fitted(frame, requirements, {"column": "class"})
     monkeypatch.setattr(refinement_rounds, "CELL_BUDGET", 8)
     assert fitted(frame, requirements, {"column": "class"}).steps == usual.steps
+
+
+SMALL = pd.DataFrame({"a": ["x", "y", None, "x"] * 10, "n": [1.0, 2.0, np.nan, 4.0] * 10, "c": [1] * 40})
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"requirements": []}, "requirements must be a list"),
+        ({"requirements": [(["a", "a"], 2)]}, "a requirement must be"),
+        ({"requirements": [(["a"], 0)]}, "a requirement must be"),
+        ({"requirements": [(["a"], True)]}, "a requirement must be"),
+        ({"requirements": [("a", 2)]}, "a requirement must be"),
+        ({"taxonomies": {"b": None}}, "taxonomies names column 'b', which no requirement does"),
+        ({"taxonomies": ["a"]}, "taxonomies must map columns"),
+        ({"taxonomies": {"a": None}, "domains": {"a": [0, 1]}}, "has a taxonomy and a domain"),
+        ({"domains": {"n": [3, 1]}}, "the lower one first"),
+        ({"domains": {"n": [0, float("inf")]}}, "the lower one first"),
+        ({"domains": {"n": ["1990-13-01", "2000-01-01"]}}, "two dates"),
+        ({"domains": {"n": 5}}, "must be \\[low, high\\]"),
+        ({"guide": {"clusters": 1}}, "clusters must be an integer from 2"),
+        ({"guide": {"clusters": 3, "algorithm": "luck"}}, "algorithm must be"),
+        ({"guide": {"clusters": 3, "columns": "a"}}, "columns must be a list"),
+        ({"intervals": "middle"}, "intervals must be"),
+    ],
+)
+def test_parameters_check_themselves(options, text):
+    with pytest.raises(JobError, match=text):
+        dpmask.TopDownRefinement(**{"requirements": [(["a", "n"], 2)], "domains": {}} | options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"domains": {"n": [0, 4]}}, InputError, "values outside its domain in 10 records"),
+        ({"domains": {}}, JobError, "column 'n' is double: declare its domain"),
+        ({"domains": {"n": ["1990-01-01", "2000-01-01"]}}, JobError, "must be two numbers"),
+        ({"requirements": [(["a", "n"], 41)]}, InputError, "40 records, fewer than k = 41"),
+        ({"requirements": [(["a", "m"], 2)], "domains": {"m": [0, 9]}}, JobError, "no column 'm'"),
+        ({"taxonomies": {"a": ["x"]}}, InputError, "the taxonomy lacks 'y' \\(10 records\\)"),
+        ({"guide": {"column": "nobody"}}, JobError, "no column 'nobody'"),
+    ],
+)
+def test_tables_are_checked(options, error, text):
+    given = {"requirements": [(["a", "n"], 2)], "domains": {"n": [0, 5]}} | options
+    with pytest.raises(error, match=text):
+        dpmask.TopDownRefinement(**given).fit(SMALL, seed=1)
+
+
+def test_missing_values_are_told_or_hidden():
+    """As a value of their own where k allows it; otherwise all of a column's values are hidden with them."""
+    told = dpmask.TopDownRefinement(requirements=[(["a", "n"], 10)], domains={"n": [0, 5]}).fit(SMALL, seed=1)
+    masked = told.mask(SMALL)
+    assert masked["n"].isna().equals(SMALL["n"].isna())
+    assert masked["a"].isna().equals(SMALL["a"].isna())
+    few = SMALL.assign(n=[np.nan] * 3 + [1.0] * 37)
+    hidden = dpmask.TopDownRefinement(requirements=[(["n"], 10)], domains={"n": [0, 5]}).fit(few, seed=1)
+    assert hidden.mask(few)["n"].isna().all()
+    assert "'n' could not be refined" in hidden.warnings()[0]
+
+
+def test_one_value_and_one_row():
+    """A constant column and a table of one record: nothing to refine, nothing to fail at."""
+    constant = dpmask.TopDownRefinement(requirements=[(["c"], 5)], domains={"c": [0, 9]}).fit(SMALL, seed=1)
+    assert (constant.steps, constant.cuts) == ((), {"c": [0.0, 9.0]})
+    alone = dpmask.TopDownRefinement(requirements=[(["a"], 1)]).fit(SMALL.head(1), seed=1)
+    assert alone.mask(SMALL.head(1))["a"].tolist() == ["x"]
+
+
+def test_values_that_were_not_there_at_the_fit():
+    fitted = dpmask.TopDownRefinement(requirements=[(["a"], 5)], taxonomies={"a": ["x", "y", "z"]}).fit(SMALL, seed=1)
+    with pytest.raises(InputError, match="a value in 1 records"):
+        fitted.mask(SMALL.head(1).assign(a="w"))
+    suppressed = dpmask.TopDownRefinement(requirements=[(["a"], 5)]).fit(SMALL, seed=1)
+    assert suppressed.mask(SMALL.head(1).assign(a="w"))["a"].tolist() == ["*"]
+    numbers = dpmask.TopDownRefinement(requirements=[(["c"], 5)], domains={"c": [0, 9]}).fit(SMALL, seed=1)
+    with pytest.raises(InputError, match="outside its domain in 1 records"):
+        numbers.mask(SMALL.head(1).assign(c=12))
+
+
+def test_many_different_numbers_are_cut_at_quantiles(monkeypatch):
+    """Cuts are at values that occur, and groups hold, though not every value is a place to cut."""
+    monkeypatch.setattr(coding, "MOST_CODES", 50)
+    monkeypatch.setattr(coding, "_QUANTILES", 16)
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"n": rng.normal(size=500)})
+    found = dpmask.TopDownRefinement(requirements=[(["n"], 40)], domains={"n": [-9, 9]}).fit(frame, seed=1)
+    edges = found.cuts["n"]
+    assert len(edges) > 6
+    assert set(edges[1:-1]) <= set(frame["n"])
+    assert found.mask(frame)["n"].value_counts().min() >= 40
