@@ -12,6 +12,7 @@ from dpmask.errors import JobError
 from dpmask.lake import table as tables
 from dpmask.masking.cells import CellMethod, Shards, figures_of, fit_shards, masked_table, models_of, shards_of
 from dpmask.masking.figures import Figures, GroupFigures, leaving_sign
+from dpmask.masking.fitted import FittedColumns
 from dpmask.masking.variables import Variables
 from dpmask.parameters import require_columns
 
@@ -77,7 +78,7 @@ def settled_groups(method: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Grouped:
+class Grouped(FittedColumns):
     """A fitted method whose records share rows."""
 
     method: Any
@@ -86,39 +87,16 @@ class Grouped:
 
     who: ClassVar[str]
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns that are masked."""
-        columns: tuple[str, ...] = self.method.columns
-        return columns
-
-    changes = inputs
-
     @cached_property
     def figures(self) -> Figures:
         """Group sizes, nearness to real records, loss."""
         return Figures(tuple(part.figures for part in self.parts))
-
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table that does not fit."""
-        self.method.check(table)
-
-    def mask(self, table: Any) -> Any:
-        """The table masked: pandas as pandas, a Dask frame or a lake as a Dask frame.
-
-        Records are sent to their cells at once; what comes back is put into the frame when it is computed.
-        """
-        return tables.mask(self, table, self.who)
 
     def mask_table(self, table: tables.Table) -> tables.Table:
         """The table with every group of variables masked."""
         for part in self.parts:
             table = part.mask_table(table)
         return table
-
-    def masked_schema(self, schema: Any) -> Any:
-        """Types are kept."""
-        return schema
 
     def claims(self) -> list[dict[str, Any]]:
         """What the released files can be checked for: sizes of groups, and constraints."""

@@ -29,6 +29,7 @@ from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
 from dpmask.lake.columns import Rows, as_floats, float_schema, floats, require_numeric
+from dpmask.masking.fitted import FittedColumns
 from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_choice, require_columns
 
@@ -148,7 +149,7 @@ class MembershipTransform:
 
 
 @dataclass(frozen=True)
-class FittedMembershipTransform:
+class FittedMembershipTransform(FittedColumns):
     """Memberships ready to be taken: the bounds of each column. These are extremes of real people, and private."""
 
     method: MembershipTransform
@@ -156,20 +157,7 @@ class FittedMembershipTransform:
     outside: tuple[str, ...]
     key: Subkey
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns that are transformed."""
-        return self.method.columns
-
-    changes = inputs
-
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose columns are not numbers."""
-        require_numeric(table.masked_schema, self.inputs, _WHO)
-
-    def mask(self, table: Any) -> Any:
-        """The table with memberships: pandas as pandas, a Dask frame or a lake as a lazy Dask frame."""
-        return tables.mask(self, table, _WHO)
+    who: ClassVar[str] = _WHO
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block with memberships."""
@@ -181,10 +169,6 @@ class FittedMembershipTransform:
     def masked_schema(self, schema: Any) -> Any:
         """Memberships are doubles."""
         return self.method.masked_schema(schema)
-
-    def claims(self) -> list[dict[str, Any]]:
-        """Memberships promise nothing that could be counted."""
-        return []
 
     def statement(self) -> str:
         """What a reader of the release may know."""

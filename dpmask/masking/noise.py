@@ -35,6 +35,7 @@ from dpmask.kernels.spread import merge_spread, spread
 from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
 from dpmask.lake.columns import Rows, floats, require_numeric, rounding_step, type_range, with_floats
+from dpmask.masking.fitted import FittedColumns
 from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_columns, require_flag, require_number
 
@@ -134,7 +135,7 @@ class NoiseAddition:
 
 
 @dataclass(frozen=True)
-class FittedNoise:
+class FittedNoise(FittedColumns):
     """Noise ready to be added: its standard deviation and the rounding unit of each column, the key of the draws."""
 
     method: NoiseAddition
@@ -144,20 +145,11 @@ class FittedNoise:
     mixing: Floats | None
     key: Subkey
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns that get noise."""
-        return self.method.columns
-
-    changes = inputs
+    who: ClassVar[str] = _WHO
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table that noise cannot be added to."""
         self.method.check(table)
-
-    def mask(self, table: Any) -> Any:
-        """The table with noise: pandas as pandas, a Dask frame or a lake as a lazy Dask frame."""
-        return tables.mask(self, table, _WHO)
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block with noise."""
@@ -174,14 +166,6 @@ class FittedNoise:
         else:
             own = [normals for _, normals in drawn]
             yield from ((column, mixed(own, line)) for column, line in zip(keys, self.mixing, strict=True))
-
-    def masked_schema(self, schema: Any) -> Any:
-        """Noise changes no type."""
-        return schema
-
-    def claims(self) -> list[dict[str, Any]]:
-        """Noise promises nothing that could be counted."""
-        return []
 
     def statement(self) -> str:
         """What a reader of the release may know."""

@@ -28,6 +28,7 @@ from dpmask.kernels.rotation import haar_orthogonal, rotated
 from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
 from dpmask.lake.columns import Rows, as_floats, float_schema, floats, require_numeric
+from dpmask.masking.fitted import FittedColumns
 from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_columns
 
@@ -95,7 +96,7 @@ class RandomRotation:
 
 
 @dataclass(frozen=True)
-class FittedRotation:
+class FittedRotation(FittedColumns):
     """A rotation ready to be made. The matrix undoes it: it is as secret as the key."""
 
     method: RandomRotation
@@ -103,20 +104,7 @@ class FittedRotation:
     uneven: bool
     key: Subkey
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns that are rotated."""
-        return self.method.columns
-
-    changes = inputs
-
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose columns are not numbers."""
-        require_numeric(table.masked_schema, self.inputs, _WHO)
-
-    def mask(self, table: Any) -> Any:
-        """The table rotated: pandas as pandas, a Dask frame or a lake as a lazy Dask frame."""
-        return tables.mask(self, table, _WHO)
+    who: ClassVar[str] = _WHO
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block rotated."""
@@ -130,10 +118,6 @@ class FittedRotation:
     def masked_schema(self, schema: Any) -> Any:
         """Rotated columns are doubles."""
         return self.method.masked_schema(schema)
-
-    def claims(self) -> list[dict[str, Any]]:
-        """A rotation promises nothing that could be counted."""
-        return []
 
     def statement(self) -> str:
         """What a reader of the release may know."""

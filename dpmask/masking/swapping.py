@@ -40,6 +40,7 @@ from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
 from dpmask.lake.columns import Rows, floats, require_numeric, stored
 from dpmask.lake.order import order_statistics, value_positions
+from dpmask.masking.fitted import FittedColumns
 from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_columns, require_number
 
@@ -158,30 +159,14 @@ def _cuts(table: tables.Table, columns: Sequence[str], layouts: Mapping[int, _La
 
 
 @dataclass(frozen=True)
-class FittedSwapping:
+class FittedSwapping(FittedColumns):
     """Windows ready to be swapped in."""
 
     method: RankSwapping
     windows: Mapping[str, Windows] = field(repr=False)
     key: Subkey
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns whose values are swapped."""
-        return self.method.columns
-
-    changes = inputs
-
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose columns are not numbers."""
-        require_numeric(table.masked_schema, self.inputs, _WHO)
-
-    def mask(self, table: Any) -> Any:
-        """The table swapped: pandas as pandas, a Dask frame or a lake as a Dask frame.
-
-        Values are sent to their windows at once; what comes back is put into the frame when it is computed.
-        """
-        return tables.mask(self, table, _WHO)
+    who: ClassVar[str] = _WHO
 
     def mask_table(self, table: tables.Table) -> tables.Table:
         """The table with every column swapped."""
@@ -205,14 +190,6 @@ class FittedSwapping:
         spans = [Span(number, block.first) for number, block in enumerate(table.blocks)]
         size = _BYTES * table.rows
         return hold_exchanged(partial(_split_back, firsts), _at_places, there, spans, "swapping: back", size=size)
-
-    def masked_schema(self, schema: Any) -> Any:
-        """Values are exchanged as they are."""
-        return schema
-
-    def claims(self) -> list[dict[str, Any]]:
-        """Swapping promises nothing that could be counted without the original."""
-        return []
 
     def statement(self) -> str:
         """What a reader of the release may know."""
