@@ -6,9 +6,7 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import wraps
 from typing import Any
 
@@ -16,6 +14,17 @@ import click
 
 from dpmask import __version__
 from dpmask.errors import DpmaskError
+from dpmask.terminal import (
+    Progress,
+    complain,
+    count,
+    say,
+    say_evaluated,
+    say_planned,
+    say_released,
+    say_swept,
+    settle_output,
+)
 
 # Read by numpy and BLAS when they are first imported. Dask has the cores, so BLAS gets one thread for each task; and
 # huge pages only cost here: clearing them for the arrays of every block takes longer than what is done with these.
@@ -44,60 +53,16 @@ def _told(command: Callable[..., Any]) -> Callable[..., Any]:
         except (click.exceptions.Exit, click.ClickException, click.Abort):
             raise
         except DpmaskError as error:
-            _complain(str(error))
+            complain(str(error))
             sys.exit(error.exit_code)
         except Exception as error:
             from dpmask.engine.guard import told_safely
 
             safe = told_safely(error)
-            _complain(str(safe))
+            complain(str(safe))
             sys.exit(safe.exit_code)
 
     return wrapped
-
-
-def _say(text: str, *, err: bool = False, end: bool = True) -> None:
-    """Print, and do not mind when nobody listens any more: a closed pipe must not stop a release or change its end."""
-    with suppress(OSError, ValueError, AttributeError):
-        click.echo(text, nl=end, err=err)
-
-
-def _complain(text: str) -> None:
-    _say(f"dpmask: {text}", err=True)
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" + "s" * (number != 1)
-
-
-class _Progress:
-    """Stages and passes: one line that changes on a terminal; otherwise a line for each stage and each kind of pass."""
-
-    def __init__(self) -> None:
-        self.terminal = sys.stderr is not None and sys.stderr.isatty()
-        self.started = time.monotonic()
-        self.told: set[str] = set()
-
-    def stage(self, name: str) -> None:
-        self.told.clear()
-        self._line(name)
-
-    def passes(self, label: str, done: int, total: int) -> None:
-        if not total:
-            self._line(f"  {label}")
-        elif self.terminal:
-            _say(f"\r\033[K           {label}: {done}/{total}", err=True, end=False)
-        elif done == total and label not in self.told:
-            self.told.add(label)
-            self._line(f"  {label}: {_count(total, 'task')}")
-
-    def _line(self, text: str) -> None:
-        self.close()
-        _say(f"[{time.monotonic() - self.started:6.1f} s] {text}", err=True)
-
-    def close(self) -> None:
-        if self.terminal:
-            _say("\r\033[K", err=True, end=False)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -121,7 +86,7 @@ def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, s
     """Mask a lake and publish the release that its policy allows."""
     from dpmask.job.run import run_job
 
-    progress = _Progress()
+    progress = Progress()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: with a result
     outcome = run_job(
         job,
@@ -134,28 +99,14 @@ def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, s
     )
     progress.close()
     if as_json:
-        _say(json.dumps(outcome, indent=1))
+        say(json.dumps(outcome, indent=1))
     if outcome["exit_code"]:
-        _complain(outcome["error"])
+        complain(outcome["error"])
         if "report" in outcome:
-            _say(f"Internal report: {outcome['report']}", err=True)
+            say(f"Internal report: {outcome['report']}", err=True)
         sys.exit(outcome["exit_code"])
     if not as_json:
-        _say_released(outcome)
-
-
-def _say_released(outcome: dict[str, Any]) -> None:
-    for warning in outcome.get("warnings", []):
-        _say(f"Warning: {warning}")
-    for measure in outcome.get("measures", []):
-        _say(f"{measure['name']}: {measure['explanation']}")
-    for rule in outcome.get("policy", []):
-        _say(f"policy: {rule['rule']} holds")
-    _say(f"Internal report: {outcome['report']}")
-    if outcome["status"] == "released":
-        _say(f"Released {outcome['rows']:,} records in {_count(outcome['files'], 'file')} to {outcome['release']}")
-    else:
-        _say(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
+        say_released(outcome)
 
 
 @cli.command()
@@ -173,19 +124,9 @@ def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, 
     with connected(scheduler, cluster):
         planned = make_plan(read_job(job), overwrite=overwrite)
     if as_json:
-        _say(json.dumps(planned, indent=1))
+        say(json.dumps(planned, indent=1))
         return
-    size = f"{planned['rows']:,} rows in {_count(planned['files'], 'file')}, {planned['columns']} columns released"
-    _say(f"{planned['name']}: {size}")
-    _say(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
-    _say(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
-    _say(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
-    _say(f"  at the target now: {planned['standing']}")
-    if planned["nulls"]:
-        counts = ", ".join(f"{name} ({'?' if count is None else count})" for name, count in planned["nulls"].items())
-        _say(f"  nulls, which stay null: {counts}")
-    if planned["unmasked"]:
-        _say(f"  quasi-identifiers and sensitive columns that no step masks: {', '.join(planned['unmasked'])}")
+    say_planned(planned)
 
 
 @cli.command()
@@ -222,34 +163,14 @@ def sweep(
     from dpmask.engine.progress import listening
     from dpmask.job.sweep import sweep as make_sweep
 
-    progress = _Progress()
+    progress = Progress()
     with connected(scheduler, cluster), listening(progress.passes):
         swept = make_sweep(job, over, risk=risk, loss=loss, report=report, tell=progress.stage)
     progress.close()
     if as_json:
-        _say(json.dumps(swept, indent=1))
+        say(json.dumps(swept, indent=1))
         return
-    names = list(swept["points"][0]["parameters"])
-    header = [*names, swept["risk"], swept["loss"], "policy", "frontier"]
-    rows = [
-        [
-            *map(str, point["parameters"].values()),
-            f"{point['risk']:.4g}",
-            f"{point['loss']:.4g}",
-            "holds" if point["holds"] else "broken",
-            "*" if point["frontier"] else "",
-        ]
-        for point in swept["points"]
-    ]
-    _say_table(header, rows)
-    _say(swept["recommendation"])
-    _say(f"Map: {swept['report']}")
-
-
-def _say_table(header: list[str], rows: list[list[str]]) -> None:
-    widths = [max(len(line[column]) for line in [header, *rows]) for column in range(len(header))]
-    for line in [header, *rows]:
-        _say("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    say_swept(swept)
 
 
 @cli.command()
@@ -267,10 +188,10 @@ def verify(release: str, scheduler: str | None, cluster: str | None, signer: str
     with connected(scheduler, cluster):
         verified = check(release, read_public_key(signer) if signer else None)
     if as_json:
-        _say(json.dumps(verified._asdict(), indent=1))
+        say(json.dumps(verified._asdict(), indent=1))
         return
-    _say(f"{verified.name}: {verified.rows:,} records in {_count(verified.files, 'file')} are what the manifest claims")
-    _say(f"  {verified.origin}")
+    say(f"{verified.name}: {verified.rows:,} records in {count(verified.files, 'file')} are what the manifest claims")
+    say(f"  {verified.origin}")
 
 
 @cli.command()
@@ -307,7 +228,7 @@ def evaluate(
     from dpmask.engine.progress import listening
     from dpmask.job.evaluate import evaluate as measure
 
-    progress = _Progress()
+    progress = Progress()
     with connected(scheduler, cluster), listening(progress.passes):
         found = measure(
             original,
@@ -322,9 +243,9 @@ def evaluate(
     if json_file is not None:
         _write_json(found, json_file)
     if json_file != "-":
-        _say_evaluated(found)
+        say_evaluated(found)
         if report is not None:
-            _say(f"Report: {report}")
+            say(f"Report: {report}")
 
 
 def _names(text: str | None) -> list[str]:
@@ -334,31 +255,11 @@ def _names(text: str | None) -> list[str]:
 def _write_json(found: dict[str, Any], path: str) -> None:
     text = json.dumps(found, indent=1, ensure_ascii=False)
     if path == "-":
-        _say(text)
+        say(text)
         return
     from dpmask.lake.storage import Place
 
     Place(path).write(text.encode() + b"\n")
-
-
-def _say_evaluated(found: dict[str, Any]) -> None:
-    by = found["pairing"]["by"]
-    _say(f"{found['original']['rows']:,} original and {found['masked']['rows']:,} masked records, paired by {by}")
-    for key in ("originals_without_masked", "masked_without_original"):
-        if found["pairing"].get(key):
-            _say(f"  {key.replace('_', ' ')}: {found['pairing'][key]:,}")
-    lines = [
-        (one["measure"], field, "none" if value is None else f"{value:.6g}")
-        for one in found["measures"]
-        for field, value in one["judged"].items()
-    ]
-    widths = [max(len(line[place]) for line in lines) for place in range(3)]
-    for measure, field, value in lines:
-        _say(f"  {measure:<{widths[0]}}  {field:<{widths[1]}}  {value:>{widths[2]}}")
-    for one in found["measures"]:
-        _say(f"{one['measure']}: {one['explanation']}")
-    for one in found["not_measured"]:
-        _say(f"not measured: {one['reason']}")
 
 
 @cli.command()
@@ -379,12 +280,12 @@ def generate(
     from dpmask.engine.progress import listening
     from dpmask.lake.generate import generate_lake
 
-    progress = _Progress()
+    progress = Progress()
     with connected(scheduler, cluster), listening(progress.passes):
         made = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
     progress.close()
     deed = "Wrote" if made.fresh else "Already there, nothing was changed:"
-    _say(f"{deed} {made.rows:,} people in {_count(made.files, 'file')} at {made.url}")
+    say(f"{deed} {made.rows:,} people in {count(made.files, 'file')} at {made.url}")
 
 
 def _whole_number(text: str) -> int:
@@ -416,10 +317,10 @@ def taxonomy_check(file: str, lake: str, column: str | None, scheduler: str | No
     with connected(scheduler, cluster):
         found = check_taxonomy(file, lake, column)
     for line in found.lines:
-        _say(line)
-    _say(found.summary)
+        say(line)
+    say(found.summary)
     if found.lacking:
-        _complain(found.lacking)
+        complain(found.lacking)
         sys.exit(4)
 
 
@@ -429,7 +330,7 @@ def schema() -> None:
     """Print the JSON Schema of the job file, for editors and checks."""
     from dpmask.job.model import json_schema
 
-    _say(json.dumps(json_schema(), indent=1))
+    say(json.dumps(json_schema(), indent=1))
 
 
 @cli.command()
@@ -439,7 +340,7 @@ def explain(name: str | None) -> None:
     """Show the guide's page on a method or measure; without NAME, list the pages."""
     from dpmask.guide import page, pages
 
-    _say(page(name) if name else "\n".join(pages()))
+    say(page(name) if name else "\n".join(pages()))
 
 
 def main(arguments: list[str] | None = None) -> Any:
@@ -447,17 +348,7 @@ def main(arguments: list[str] | None = None) -> Any:
     try:
         return cli.main(args=arguments, prog_name="dpmask")
     finally:
-        _settle_output()
-
-
-def _settle_output() -> None:
-    """Flush what is left; where nobody listens, point it to nowhere, or Python complains and ends with its own code."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            with suppress(OSError, ValueError, AttributeError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        settle_output()
 
 
 if __name__ == "__main__":

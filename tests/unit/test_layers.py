@@ -18,7 +18,7 @@ LAYERS = [
     {"clustering"},
     {"masking", "risk", "utility"},
     {"release", "report"},
-    {"job"},
+    {"job", "terminal"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,146 @@
+"""What the terminal shows: progress of a run, results as lines and tables, complaints."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import click
+
+
+def say(text: str, *, err: bool = False, end: bool = True) -> None:
+    """Print, and do not mind when nobody listens any more: a closed pipe must not stop a release or change its end."""
+    with suppress(OSError, ValueError, AttributeError):
+        click.echo(text, nl=end, err=err)
+
+
+def complain(text: str) -> None:
+    """Say on stderr what went wrong."""
+    say(f"dpmask: {text}", err=True)
+
+
+def count(number: int, thing: str) -> str:
+    """A number with its noun: 1 file, 2 files."""
+    return f"{number} {thing}" + "s" * (number != 1)
+
+
+class Progress:
+    """Stages and passes: one line that changes on a terminal; otherwise a line for each stage and each kind of pass."""
+
+    def __init__(self) -> None:
+        self.terminal = sys.stderr is not None and sys.stderr.isatty()
+        self.started = time.monotonic()
+        self.told: set[str] = set()
+
+    def stage(self, name: str) -> None:
+        """Announce a stage of the run."""
+        self.told.clear()
+        self._line(name)
+
+    def passes(self, label: str, done: int, total: int) -> None:
+        """Hear how far a pass is; of none, a line to show."""
+        if not total:
+            self._line(f"  {label}")
+        elif self.terminal:
+            say(f"\r\033[K           {label}: {done}/{total}", err=True, end=False)
+        elif done == total and label not in self.told:
+            self.told.add(label)
+            self._line(f"  {label}: {count(total, 'task')}")
+
+    def _line(self, text: str) -> None:
+        self.close()
+        say(f"[{time.monotonic() - self.started:6.1f} s] {text}", err=True)
+
+    def close(self) -> None:
+        """Leave the terminal's line empty."""
+        if self.terminal:
+            say("\r\033[K", err=True, end=False)
+
+
+def say_released(outcome: dict[str, Any]) -> None:
+    """What came of a run that ended well."""
+    for warning in outcome.get("warnings", []):
+        say(f"Warning: {warning}")
+    for measure in outcome.get("measures", []):
+        say(f"{measure['name']}: {measure['explanation']}")
+    for rule in outcome.get("policy", []):
+        say(f"policy: {rule['rule']} holds")
+    say(f"Internal report: {outcome['report']}")
+    if outcome["status"] == "released":
+        say(f"Released {outcome['rows']:,} records in {count(outcome['files'], 'file')} to {outcome['release']}")
+    else:
+        say(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
+
+
+def say_planned(planned: dict[str, Any]) -> None:
+    """What a plan found."""
+    size = f"{planned['rows']:,} rows in {count(planned['files'], 'file')}, {planned['columns']} columns released"
+    say(f"{planned['name']}: {size}")
+    say(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
+    say(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
+    say(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
+    say(f"  at the target now: {planned['standing']}")
+    if planned["nulls"]:
+        counts = ", ".join(f"{name} ({'?' if null is None else null})" for name, null in planned["nulls"].items())
+        say(f"  nulls, which stay null: {counts}")
+    if planned["unmasked"]:
+        say(f"  quasi-identifiers and sensitive columns that no step masks: {', '.join(planned['unmasked'])}")
+
+
+def say_swept(swept: dict[str, Any]) -> None:
+    """A table of all points, and the recommendation."""
+    names = list(swept["points"][0]["parameters"])
+    header = [*names, swept["risk"], swept["loss"], "policy", "frontier"]
+    rows = [
+        [
+            *map(str, point["parameters"].values()),
+            f"{point['risk']:.4g}",
+            f"{point['loss']:.4g}",
+            "holds" if point["holds"] else "broken",
+            "*" if point["frontier"] else "",
+        ]
+        for point in swept["points"]
+    ]
+    _say_table(header, rows)
+    say(swept["recommendation"])
+    say(f"Map: {swept['report']}")
+
+
+def _say_table(header: list[str], rows: list[list[str]]) -> None:
+    widths = [max(len(line[column]) for line in [header, *rows]) for column in range(len(header))]
+    for line in [header, *rows]:
+        say("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def say_evaluated(found: dict[str, Any]) -> None:
+    """All numbers of an evaluation as a table, then in words."""
+    by = found["pairing"]["by"]
+    say(f"{found['original']['rows']:,} original and {found['masked']['rows']:,} masked records, paired by {by}")
+    for key in ("originals_without_masked", "masked_without_original"):
+        if found["pairing"].get(key):
+            say(f"  {key.replace('_', ' ')}: {found['pairing'][key]:,}")
+    lines = [
+        (one["measure"], field, "none" if value is None else f"{value:.6g}")
+        for one in found["measures"]
+        for field, value in one["judged"].items()
+    ]
+    widths = [max(len(line[place]) for line in lines) for place in range(3)]
+    for measure, field, value in lines:
+        say(f"  {measure:<{widths[0]}}  {field:<{widths[1]}}  {value:>{widths[2]}}")
+    for one in found["measures"]:
+        say(f"{one['measure']}: {one['explanation']}")
+    for one in found["not_measured"]:
+        say(f"not measured: {one['reason']}")
+
+
+def settle_output() -> None:
+    """Flush what is left; where nobody listens, point it to nowhere, or Python complains and ends with its own code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            with suppress(OSError, ValueError, AttributeError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
