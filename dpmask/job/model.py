@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import MISSING, asdict
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
@@ -209,11 +209,13 @@ def _rule(text: JobText, number: int, line: str, judged: Mapping[str, Sequence[s
 def parameter_model(target: Callable[..., Any]) -> type[BaseModel]:
     """A model of the keyword parameters of a method class or a measure function."""
     hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
+    made = {one.name: one.default_factory for one in getattr(target, "__dataclass_fields__", {}).values()}
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(target).parameters.items():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-            fields[name] = (hints[name], default)
+            factory = made.get(name, MISSING)
+            fields[name] = (hints[name], default if factory is MISSING else Field(default_factory=factory))
     return create_model(target.__name__, __base__=_Model, **fields)
 
 
