@@ -16,13 +16,14 @@ import pickle
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import is_dataclass
 from typing import Any
 
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey
+from dpmask.errors import StorageError
 
 _SECONDS = 3.0
 _SHARE_OF_TIME = 0.005
@@ -47,7 +48,8 @@ class Journal:
     """Results found by an earlier run, and those of this one on their way to where ``write`` puts them."""
 
     def __init__(self, found: Mapping[str, bytes], write: Write) -> None:
-        self.taken = 0
+        self.passes = self.files = 0
+        self._told = not found
         self._found, self._write = dict(found), write
         self._name = ""
         self._new: dict[str, bytes] = {}
@@ -92,17 +94,18 @@ class Journal:
         return result
 
     def flush(self) -> None:
-        """Write what is new."""
-        if self._new:
-            self._write(self._new)
-            self._new = {}
+        """Write what is new; where storage fails just now it is tried again later."""
         self._written = time.monotonic()
+        if self._new:
+            with suppress(StorageError):
+                self._write(self._new)
+                self._new = {}
 
     def tell(self) -> None:
-        """Say how much was taken from the journal, once that is over."""
-        if self.taken:
-            passes = "1 pass" if self.taken == 1 else f"{self.taken} passes"
-            progress.note(f"resumed: {passes} taken from the checkpoint")
+        """Say how much is known, once there is something to compute."""
+        if not self._told:
+            self._told = True
+            progress.note(f"resumed: passes and files taken from the checkpoint: {self.passes} and {self.files}")
 
 
 _journal: ContextVar[Journal | None] = ContextVar("dpmask_journal", default=None)
@@ -116,6 +119,13 @@ def journalled(journal: Journal | None) -> Iterator[None]:
         yield
     finally:
         _journal.reset(token)
+
+
+def flush() -> None:
+    """Write what the journal has, if there is one: a stage is over."""
+    journal = _journal.get()
+    if journal is not None:
+        journal.flush()
 
 
 def replaying() -> bool:
@@ -132,8 +142,9 @@ def remembered(label: str, spans: Iterable[tuple[int, int]], compute: Callable[[
     name = journal.named(label, spans)
     known = journal.take(name)
     if known is not None:
-        journal.taken += 1
+        journal.passes += 1
         return known[0]
+    journal.tell()
     with journalled(None):
         result = compute()
     return journal.keep(name, result)
@@ -149,6 +160,12 @@ class Parts:
 
     def _taken(self, number: int) -> tuple[Any] | None:
         return self._journal.take(f"{self._name} {number}") if self._journal else None
+
+    def stood(self, files: int) -> None:
+        """Say how many of the known files are still there."""
+        if self._journal:
+            self._journal.files += files
+            self._journal.tell()
 
     def keep(self, number: int, result: Any) -> None:
         """Note what a block came to."""

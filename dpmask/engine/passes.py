@@ -79,6 +79,7 @@ def map_files(
 
     with journalled(None):
         results = standing(parts.known) if parts.known else {}
+        parts.stood(len(results))
         runs = runs_of(blocks, without=results)
         found = computed(partial(map_run, function), runs, label, heard)
     for run, some in zip(runs, found, strict=True):

@@ -175,16 +175,16 @@ def _until_done(attempt: Callable[[list[int]], Iterator[tuple[int, Any]]], count
     """
     results: dict[int, Any] = {}
     tries = 0
-    while True:
-        waiting = [number for number in range(count) if number not in results]
+    while waiting := [number for number in range(count) if number not in results]:
         failures = _collected(attempt(waiting), waiting, results)
         if not failures:
-            return [results[number] for number in range(count)]
+            break
         tries = tries + 1 if len(failures) == len(waiting) else 1
         error = failures[0].error
         if tries >= (_TRIES_OF_KILLED if isinstance(error, ClusterError) else _TRIES):
             raise error from None
         time.sleep(2.0**tries / 4)
+    return [results[number] for number in range(count)]
 
 
 def _collected(found: Iterator[tuple[int, Any]], waiting: list[int], results: dict[int, Any]) -> list[Failure]:

@@ -1,0 +1,47 @@
+"""What the tests of failures share: the command line as a process of its own, and ways to make it die."""
+
+import signal
+import subprocess
+import sys
+import time
+
+AT_ONCE = "from dpmask.engine import checkpoint\ncheckpoint._SECONDS = checkpoint._SHARE_OF_TIME = 0.0\n"
+"""Code that makes a run write its checkpoint after every pass."""
+
+
+def cli(place, *arguments, code="", **options):
+    """The command line, with some code run before it."""
+    script = f"import sys, os, signal\n{code}\nfrom dpmask.cli import main\nmain(sys.argv[1:])"
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd=place.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - a shell's background jobs ignore it
+        **options,
+    )
+
+
+def wait_until(true, seconds=60):
+    """Whether something came true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if true():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def dying_in(label, passes):
+    """Code that kills the run when it begins its next pass of this label after some."""
+    return f"""{AT_ONCE}
+from dpmask.engine import passes
+computed, seen = passes.computed, []
+def counted(work, runs, label, *heard):
+    if label == {label!r}:
+        seen.append(1)
+        if len(seen) > {passes}: os.kill(os.getpid(), signal.SIGKILL)
+    return computed(work, runs, label, *heard)
+passes.computed = counted
+"""
