@@ -5,8 +5,24 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 AT_ONCE = "from dpmask.engine import checkpoint\ncheckpoint._SECONDS = checkpoint._SHARE_OF_TIME = 0.0\n"
 """Code that makes a run write its checkpoint after every pass."""
+
+LARGE = """
+from dpmask.clustering import fuzzy_c_means
+from dpmask.masking import fuzzy_microaggregation
+fuzzy_c_means._SAMPLE = fuzzy_microaggregation._LARGEST_CELL = 100
+"""
+"""Code that makes fuzzy clustering of a small table go through passes, as it does for a large one."""
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """The same in this process."""
+    monkeypatch.setattr("dpmask.clustering.fuzzy_c_means._SAMPLE", 100)
+    monkeypatch.setattr("dpmask.masking.fuzzy_microaggregation._LARGEST_CELL", 100)
 
 
 def cli(place, *arguments, code="", **options):

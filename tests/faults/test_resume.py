@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from conftest import JOB, people
-from fault_tools import AT_ONCE, cli, dying_in
+from fault_tools import AT_ONCE, LARGE, cli, dying_in, large  # noqa: F401 - a fixture
 
 from dpmask.engine import checkpoint, passes
 from dpmask.errors import StorageError
@@ -123,8 +123,8 @@ def test_nothing_is_computed_twice(place, stopped, computed, case):
 CELLS = MASKS["cells"]
 KILLS = {
     # where the driver dies: its masking, the pass, after how many of them, on a cluster, resumed on one
-    "fuzzy clustering": ([FUZZY], "fuzzy c-means", 1, False, False),
-    "fuzzy clustering on a cluster": ([FUZZY], "fuzzy c-means", 1, True, False),
+    "fuzzy clustering": ([FUZZY], "fuzzy c-means", 3, False, False),
+    "fuzzy clustering on a cluster": ([FUZZY], "fuzzy c-means", 3, True, False),
     "refinement rounds": ([REFINEMENT], "refinement: count", 4, False, True),
     "records on their way": (CELLS, "cells: figures", 1, True, True),
     "staging": (CELLS, "mask", 2, False, True),
@@ -133,16 +133,17 @@ KILLS = {
 
 
 @pytest.mark.parametrize("case", KILLS)
+@pytest.mark.usefixtures("large")
 def test_the_driver_killed_and_resumed(place, cluster, computed, case):
     mask, label, passes, before, after = KILLS[case]
     place.lake()
-    said = {"mask": mask, "measure": MEASURES[:1] + MEASURES[8:9] if mask is not KILLS["refinement rounds"][0] else []}
+    said = {"mask": mask, "measure": [] if mask == [REFINEMENT] else MEASURES[:1] + MEASURES[8:9]}
     assert place.run(**said, target="undisturbed", private="p2").code == 0
     whole = len(computed_before_publishing(computed))
     computed.clear()
     dying = DYING_STAGING if case == "staging" else dying_in(label, passes)
     where = ["--scheduler", cluster.scheduler_address]
-    died = cli(place, "run", place.job(**said), *where * before, code=dying)
+    died = cli(place, "run", place.job(**said), *where * before, code=LARGE + dying)
     _, err = died.communicate(timeout=120)
     assert died.returncode == -signal.SIGKILL, err
     assert not (place.folder / "release").exists()
