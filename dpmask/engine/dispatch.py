@@ -6,6 +6,7 @@ nothing has come for a while, it is asked for a sign of life: nothing waits for 
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ _QUIET = 10.0
 _MEMORY_SHARE = 0.4
 _GONE = "The Dask scheduler is gone. Start the cluster and run the job again."
 _KILLED = "A task lost its worker again and again. Give workers more memory, or lower block_rows."
+_PAUSED = "All workers have paused, as their memory is full. Give workers more memory, or lower block_rows."
+_NO_WORKERS = "The cluster has lost all its workers. Start some and run the job again."
 _chosen: ContextVar[Any] = ContextVar("dpmask_client", default=None)
 
 
@@ -154,18 +157,16 @@ class _Alive:
         self.heard = self.worked = time.monotonic()
 
     def require(self) -> None:
-        """Refuse a scheduler that does not answer, or that has had no workers for as long as Dask waits for one."""
+        """Refuse a scheduler that does not answer, or has had no worker at work for as long as Dask waits for one."""
         if time.monotonic() - self.heard < _QUIET:
             return
-        workers = ask(self.client, "ncores")
+        workers = ask(self.client, "identity", n_workers=-1)["workers"].values()
         self.heard = time.monotonic()
         patience = _seconds("distributed.scheduler.worker-ttl", 300.0)
-        if workers:
+        if any(worker["status"] == "running" for worker in workers):
             self.worked = self.heard
         elif self.heard - self.worked > patience:
-            raise ClusterError(
-                f"The cluster has had no workers for {patience:.0f} s. Start some and run the job again."
-            )
+            raise ClusterError(_PAUSED if workers else _NO_WORKERS)
 
 
 def ask(client: Any, question: str, /, **arguments: Any) -> Any:
@@ -235,6 +236,8 @@ def threads() -> int:
 def only_on(client: Any) -> Iterator[None]:
     """Work on this cluster or not at all: should it go away, nothing is computed in this process in its place."""
     token = _chosen.set(client)
+    # when a scheduler goes, Dask leaves coroutines behind: we tell why they failed, and their texts may hold values
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     try:
         yield
     finally:

@@ -1,11 +1,11 @@
 """What the tests of failures share: the command line as a process of its own, and ways to make it die."""
 
+import json
+import os
 import signal
 import subprocess
 import sys
 import time
-
-import pytest
 
 AT_ONCE = "from dpmask.engine import checkpoint\ncheckpoint._SECONDS = checkpoint._SHARE_OF_TIME = 0.0\n"
 """Code that makes a run write its checkpoint after every pass."""
@@ -18,8 +18,7 @@ fuzzy_c_means._SAMPLE = fuzzy_microaggregation._LARGEST_CELL = 100
 """Code that makes fuzzy clustering of a small table go through passes, as it does for a large one."""
 
 
-@pytest.fixture
-def large(monkeypatch):
+def as_if_large(monkeypatch):
     """The same in this process."""
     monkeypatch.setattr("dpmask.clustering.fuzzy_c_means._SAMPLE", 100)
     monkeypatch.setattr("dpmask.masking.fuzzy_microaggregation._LARGEST_CELL", 100)
@@ -61,3 +60,38 @@ def counted(work, runs, label, *heard):
     return computed(work, runs, label, *heard)
 passes.computed = counted
 """
+
+
+class DaskProcesses:
+    """A scheduler and workers as processes of their own, each stopped by its own id."""
+
+    def __init__(self, folder, settings=None, host="127.0.0.1"):
+        self.folder, self.started = folder, []
+        self.environment = os.environ | {f"DASK_{name}": value for name, value in (settings or {}).items()}
+        self.scheduler = self.start(
+            "scheduler", "--host", host, "--port", "0", "--no-dashboard", "--scheduler-file", "s.json"
+        )
+        assert wait_until((folder / "s.json").exists)
+        self.address = json.loads((folder / "s.json").read_text())["address"]
+
+    def start(self, *arguments, within=()):
+        command = [*within, sys.executable, "-m", "dask", *arguments]
+        with (self.folder / f"dask-{len(self.started)}.log").open("w") as log:
+            process = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        self.started.append(process)
+        return process
+
+    def worker(self, *options, within=()):
+        """A worker of one thread; its nanny, if it has one, is the process."""
+        return self.start("worker", self.address, "--nthreads", "1", "--no-dashboard", *options, within=within)
+
+    def stop(self):
+        for process in reversed(self.started):
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in reversed(self.started):
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)

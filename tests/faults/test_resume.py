@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from conftest import JOB, people
-from fault_tools import AT_ONCE, LARGE, cli, dying_in, large  # noqa: F401 - a fixture
+from fault_tools import AT_ONCE, LARGE, as_if_large, cli, dying_in
 
 from dpmask.engine import checkpoint, passes
 from dpmask.errors import StorageError
@@ -133,8 +133,8 @@ KILLS = {
 
 
 @pytest.mark.parametrize("case", KILLS)
-@pytest.mark.usefixtures("large")
-def test_the_driver_killed_and_resumed(place, cluster, computed, case):
+def test_the_driver_killed_and_resumed(place, cluster, computed, monkeypatch, case):
+    as_if_large(monkeypatch)
     mask, label, passes, before, after = KILLS[case]
     place.lake()
     said = {"mask": mask, "measure": [] if mask == [REFINEMENT] else MEASURES[:1] + MEASURES[8:9]}
