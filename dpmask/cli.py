@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from dpmask import __version__
-from dpmask.errors import DpmaskError
+from dpmask.errors import DpmaskError, Interrupted, StorageError
 from dpmask.terminal import (
     Progress,
     complain,
@@ -79,10 +79,19 @@ def cli() -> None:
 @click.argument("job", metavar="JOB.yaml")
 @_on_cluster
 @click.option("--overwrite", is_flag=True, help="Replace another release at the target.")
+@click.option("--resume", is_flag=True, help="Go on from where an earlier run of this job failed or was killed.")
 @click.option("--sign", metavar="KEYFILE", help="Sign the manifest with this Ed25519 private key (PEM).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, also when the run fails.")
 @_told
-def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, sign: str | None, as_json: bool) -> None:
+def run(
+    job: str,
+    scheduler: str | None,
+    cluster: str | None,
+    overwrite: bool,
+    resume: bool,
+    sign: str | None,
+    as_json: bool,
+) -> None:
     """Mask a lake and publish the release that its policy allows."""
     from dpmask.job.run import run_job
 
@@ -93,6 +102,7 @@ def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, s
         scheduler=scheduler,
         cluster=cluster,
         overwrite=overwrite,
+        resume=resume,
         sign=sign,
         tell=progress.stage,
         listener=progress.passes,
@@ -104,6 +114,8 @@ def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, s
         complain(outcome["error"])
         if "report" in outcome:
             say(f"Internal report: {outcome['report']}", err=True)
+        if "checkpoint" in outcome and outcome["exit_code"] in {StorageError.exit_code, Interrupted.exit_code}:
+            say("To go on from where it stopped, run it again with --resume.", err=True)
         sys.exit(outcome["exit_code"])
     if not as_json:
         say_released(outcome)

@@ -10,6 +10,7 @@ from typing import Any
 import dask
 import yaml
 
+from dpmask.engine.dispatch import only_on
 from dpmask.errors import ClusterError, JobError
 
 _SAME = ("dpmask", "dask", "distributed", "numpy", "scipy", "pyarrow", "cryptography")
@@ -44,7 +45,8 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
         except TimeoutError:
             raise ClusterError(f"The scheduler at {scheduler or cluster} has no workers. Start some.") from None
         _require_same_versions(client)
-        yield client
+        with only_on(client):
+            yield client
 
 
 def _require_same_versions(client: Any) -> None:

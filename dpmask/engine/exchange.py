@@ -19,15 +19,17 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
+from dpmask.engine.dispatch import dask_client, fits_in_memory
 from dpmask.engine.guard import Failure
 from dpmask.engine.passes import map_run
 from dpmask.engine.tasks import (
     Blocks,
+    Later,
     Run,
     Span,
-    dask_client,
-    fits_in_memory,
+    contents_of,
     hold,
+    made,
     runs_of,
     task_name,
     task_of,
@@ -92,18 +94,18 @@ def _exchanged(
     beside: Sequence[Run] | None,
 ) -> list[Run]:
     """Every block is cut, every target joins: ``join(span, pieces of each source..., what is beside)``."""
-    keep = _keep(size)
 
-    def tasks() -> list[Delayed]:
+    def tasks(numbers: list[int]) -> list[Delayed]:
+        keep = _keep(size)
         sent = [
             [task_of(partial(_cut_run, one.split, keep), run, label) for run in runs_of(one.blocks)] for one in sources
         ]
-        return [joined(sent, number, span) for number, span in enumerate(targets)]
+        return [joined(sent, number, keep) for number in numbers]
 
-    def joined(sent: list[list[Delayed]], number: int, span: Span) -> Delayed:
+    def joined(sent: list[list[Delayed]], number: int, keep: _Keep) -> Delayed:
         pieces = [_of(number, cut, label) for cuts in sent for cut in cuts]
-        more = [] if beside is None else [beside[number].contents]
-        work = partial(_join, partial(join, span), keep, [len(cuts) for cuts in sent])
+        more = [] if beside is None else [contents_of(beside[number])]
+        work = partial(_join, partial(join, targets[number]), keep, [len(cuts) for cuts in sent])
         return delayed(work, pure=False)(*pieces, *more, dask_key_name=task_name(label))
 
     return hold(tasks, [(span,) for span in targets], label)
@@ -139,9 +141,11 @@ def _join(join: Callable[..., Any], keep: _Keep, sent: list[int], *parts: Any) -
 
 def beside(function: Callable[[Any, Any], Any], content: Any, run: Run) -> Any:
     """``function(content, held)`` of a block's content and what a run of one holds, as a block's content again."""
+    if isinstance(content, Later) or isinstance(run.contents, Later):
+        return Later(lambda: beside(function, made(content), run._replace(contents=contents_of(run))))
     if isinstance(content, Delayed) or isinstance(run.contents, Delayed):
-        made = delayed(partial(_beside, function), pure=False)
-        return made(content, run.contents, dask_key_name=task_name("beside"))
+        joined = delayed(partial(_beside, function), pure=False)
+        return joined(content, run.contents, dask_key_name=task_name("beside"))
     return _beside(function, content, run.contents)
 
 

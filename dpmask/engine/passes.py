@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 from dask.delayed import Delayed, delayed
 
+from dpmask.engine.checkpoint import Parts, journalled, remembered
+from dpmask.engine.dispatch import fits_in_memory, threads
 from dpmask.engine.guard import Failure, guarded
 from dpmask.engine.tasks import (
     Block,
@@ -20,12 +22,12 @@ from dpmask.engine.tasks import (
     Run,
     Span,
     computed,
-    fits_in_memory,
+    contents_of,
     hold,
     runs_of,
+    spans_of,
     task_name,
     task_of,
-    threads,
     unless_failed,
 )
 
@@ -39,7 +41,9 @@ __all__ = [
     "hold_blocks",
     "hold_joined",
     "map_blocks",
+    "map_files",
     "merge_tree",
+    "one_pass",
     "reduce_blocks",
     "threads",
 ]
@@ -49,7 +53,38 @@ Summary = TypeVar("Summary")
 
 def map_blocks(function: Callable[[Any, Span], Any], blocks: Blocks, label: str) -> list[Any]:
     """``function(content, span)`` of every block, in block order. Meant for small results."""
-    return [result for run in computed(partial(map_run, function), runs_of(blocks), label) for result in run]
+
+    def compute() -> list[Any]:
+        return [result for run in computed(partial(map_run, function), runs_of(blocks), label) for result in run]
+
+    found: list[Any] = remembered(label, spans_of(blocks), compute)
+    return found
+
+
+def map_files(
+    function: Callable[[Any, Span], Any],
+    blocks: Sequence[Block],
+    label: str,
+    standing: Callable[[dict[int, Any]], dict[int, Any]],
+) -> list[Any]:
+    """As ``map_blocks``, for results that tell of a file each: a checkpoint knows them one by one.
+
+    ``standing`` is given the results known from there, by block, and gives those back whose files are still there.
+    """
+    parts = Parts(label, spans_of(blocks))
+
+    def heard(run: Run, results: list[Any]) -> None:
+        for span, result in zip(run.spans, results, strict=True):
+            parts.keep(span.number, result)
+
+    with journalled(None):
+        results = standing(parts.known) if parts.known else {}
+        parts.stood(len(results))
+        runs = runs_of(blocks, without=results)
+        found = computed(partial(map_run, function), runs, label, heard)
+    for run, some in zip(runs, found, strict=True):
+        results |= {span.number: result for span, result in zip(run.spans, some, strict=True)}
+    return [results[number] for number in range(len(blocks))]
 
 
 def reduce_blocks(
@@ -59,7 +94,18 @@ def reduce_blocks(
     label: str,
 ) -> Summary:
     """The summaries of all blocks, merged in the fixed tree. There must be at least one block."""
-    return merge_tree(computed(partial(_reduce_run, function, merge), runs_of(blocks), label), merge)
+
+    def compute() -> Summary:
+        return merge_tree(computed(partial(_reduce_run, function, merge), runs_of(blocks), label), merge)
+
+    found: Summary = remembered(label, spans_of(blocks), compute)
+    return found
+
+
+def one_pass(compute: Callable[[], Summary], blocks: Blocks, label: str) -> Summary:
+    """Several passes that a checkpoint takes for one, as their number follows from the workers, their result not."""
+    found: Summary = remembered(label, spans_of(blocks), compute)
+    return found
 
 
 def hold_blocks(function: Callable[[Any, Span], Any], blocks: Blocks, label: str) -> list[Run]:
@@ -69,7 +115,7 @@ def hold_blocks(function: Callable[[Any, Span], Any], blocks: Blocks, label: str
     """
     runs = runs_of(blocks)
     work = partial(map_run, function)
-    return hold(lambda: [task_of(work, run, label) for run in runs], [run.spans for run in runs], label)
+    return hold(lambda numbers: [task_of(work, runs[n], label) for n in numbers], [run.spans for run in runs], label)
 
 
 def hold_joined(
@@ -77,7 +123,7 @@ def hold_joined(
 ) -> list[Run]:
     """``join`` of all blocks' results, made and kept in one place on the cluster: for samples the driver never sees."""
 
-    def tasks() -> list[Delayed]:
+    def tasks(numbers: list[int]) -> list[Delayed]:
         parts = [task_of(partial(map_run, function), run, label) for run in runs_of(blocks)]
         return [delayed(partial(_join, join), pure=False)(*parts, dask_key_name=task_name(label))]
 
@@ -103,12 +149,13 @@ def hold_beside(
         return delayed(partial(unless_failed, merge), pure=False)(left, right, dask_key_name=task_name(label))
 
     def finished(one: Run) -> Delayed:
-        summary = merge_tree([_task_beside(work, one.contents, run, label) for run in runs], merged)
-        lazy = isinstance(one.contents, Delayed)
-        last = partial(unless_failed, finish if lazy else partial(finish, one.contents))
-        return delayed(last, pure=False)(*([one.contents] if lazy else []), summary, dask_key_name=task_name(label))
+        contents = contents_of(one)
+        summary = merge_tree([_task_beside(work, contents, run, label) for run in runs], merged)
+        lazy = isinstance(contents, Delayed)
+        last = partial(unless_failed, finish if lazy else partial(finish, contents))
+        return delayed(last, pure=False)(*([contents] if lazy else []), summary, dask_key_name=task_name(label))
 
-    return hold(lambda: [finished(one) for one in held], [one.spans for one in held], label)
+    return hold(lambda numbers: [finished(held[n]) for n in numbers], [one.spans for one in held], label)
 
 
 def merge_tree(summaries: list[Summary], merge: Callable[[Summary, Summary], Summary]) -> Summary:
@@ -127,9 +174,10 @@ def _task_beside(work: Callable[..., Any], held: list[Any] | Delayed, run: Run, 
     """One task over a run of blocks and what is held."""
     if not isinstance(held, Delayed):
         return task_of(partial(work, held), run, label)
-    lazy = any(isinstance(content, Delayed) for content in run.contents)
-    task = partial(_on_both, work, run.spans, None if lazy else run.contents)
-    return delayed(task, pure=False)(held, *(run.contents if lazy else ()), dask_key_name=task_name(label))
+    contents = contents_of(run)
+    lazy = any(isinstance(content, Delayed) for content in contents)
+    task = partial(_on_both, work, run.spans, None if lazy else contents)
+    return delayed(task, pure=False)(held, *(contents if lazy else ()), dask_key_name=task_name(label))
 
 
 def _on_both(work: Callable[..., Any], spans: Sequence[Span], contents: Any, held: Any, *parts: Any) -> Any:

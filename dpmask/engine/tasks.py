@@ -1,30 +1,26 @@
-"""Tasks: how work on runs of blocks reaches Dask, embedded or on a cluster, and how its results come back.
+"""Tasks: work on runs of blocks, and what they come to. What storage or the cluster failed at is tried again.
 
-What storage or the cluster failed at is tried again. A task's name tells the stage; its arguments are opaque to Dask,
-its logs and its dashboards.
+A task's name tells the stage; its arguments are opaque to Dask, its logs and its dashboards.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import dask
-from dask.base import named_schedulers
-from dask.callbacks import Callback
 from dask.delayed import Delayed, delayed
 
-from dpmask.engine import progress
+from dpmask.engine import checkpoint
+from dpmask.engine.dispatch import Watch, finished, kept, threads
 from dpmask.engine.guard import Failure, guarded
-from dpmask.errors import ClusterError, DpmaskError, InputError
+from dpmask.errors import ClusterError
 
 _TASKS_PER_THREAD = 4
-_TRIES = 4
-_MEMORY_SHARE = 0.4
+_TRIES = 5
+_TRIES_OF_KILLED = 2
 
 
 class Span(NamedTuple):
@@ -46,34 +42,68 @@ class Run(NamedTuple):
     """An aligned run of 1, 2, 4, ... blocks: what one task takes. Contents held on the cluster are one Delayed."""
 
     spans: tuple[Span, ...]
-    contents: list[Any] | Delayed
+    contents: list[Any] | Delayed | Later
+
+
+class Later:
+    """Content that is made when it is first needed: what follows may be known from a checkpoint, and not need it."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make: Callable[[], Any] | None = make
+        self._made: Any = None
+
+    def made(self) -> Any:
+        """The content itself."""
+        if self._make is not None:
+            self._made, self._make = self._make(), None
+        return self._made
+
+
+def made(content: Any) -> Any:
+    """Any content, ready to be given to a task."""
+    return content.made() if isinstance(content, Later) else content
 
 
 Blocks = Sequence[Block] | Sequence[Run]
 
 
-def runs_of(blocks: Blocks) -> list[Run]:
+def spans_of(blocks: Blocks) -> list[Span]:
+    """The number and first position of every block."""
+    items: Sequence[Any] = blocks
+    if items and isinstance(items[0], Run):
+        return [span for run in items for span in run.spans]
+    return [Span(number, block.first) for number, block in enumerate(items)]
+
+
+def runs_of(blocks: Blocks, without: Collection[int] = ()) -> list[Run]:
     """Blocks in aligned runs of a power of two; one by one where Dask makes the content, to hold one at a time."""
     items: Sequence[Any] = blocks
     if items and isinstance(items[0], Run):
         return list(items)
+    pairs = zip(spans_of(items), (block.content for block in items), strict=True)
+    wanted = [pair for pair in pairs if pair[0].number not in without]
     length = 1
-    if not any(isinstance(block.content, Delayed) for block in items):
-        while len(items) >= 2 * length * _TASKS_PER_THREAD * threads():
+    if not any(isinstance(content, Delayed | Later) for _, content in wanted):
+        while len(wanted) >= 2 * length * _TASKS_PER_THREAD * threads():
             length *= 2
-    spans = [Span(number, block.first) for number, block in enumerate(items)]
-    contents = [block.content for block in items]
-    starts = range(0, len(items), length)
-    return [Run(tuple(spans[start : start + length]), contents[start : start + length]) for start in starts]
+    parts = (wanted[start : start + length] for start in range(0, len(wanted), length))
+    return [Run(tuple(span for span, _ in part), [content for _, content in part]) for part in parts]
+
+
+def contents_of(run: Run) -> list[Any] | Delayed:
+    """What a run holds, made if it was not yet."""
+    contents = made(run.contents)
+    return contents if isinstance(contents, Delayed) else [made(content) for content in contents]
 
 
 def task_of(work: Callable[..., Any], run: Run, label: str) -> Delayed:
     """One task over a run of blocks. Its name tells the stage, its arguments are opaque to Dask and its logs."""
-    if isinstance(run.contents, Delayed):
-        return delayed(partial(_on_contents, work, run.spans), pure=False)(run.contents, dask_key_name=task_name(label))
-    if any(isinstance(content, Delayed) for content in run.contents):
-        return delayed(partial(_on_parts, work, run.spans), pure=False)(*run.contents, dask_key_name=task_name(label))
-    return delayed(partial(_on_contents, work, run.spans, run.contents), pure=False)(dask_key_name=task_name(label))
+    contents = contents_of(run)
+    if isinstance(contents, Delayed):
+        return delayed(partial(_on_contents, work, run.spans), pure=False)(contents, dask_key_name=task_name(label))
+    if any(isinstance(content, Delayed) for content in contents):
+        return delayed(partial(_on_parts, work, run.spans), pure=False)(*contents, dask_key_name=task_name(label))
+    return delayed(partial(_on_contents, work, run.spans, contents), pure=False)(dask_key_name=task_name(label))
 
 
 def task_name(label: str) -> str:
@@ -95,160 +125,76 @@ def unless_failed(work: Callable[..., Any], *parts: Any) -> Any:
     return failed[0] if failed else guarded(work, *parts)
 
 
-def computed(work: Callable[..., Any], runs: list[Run], label: str) -> list[Any]:
-    """The results of all runs, in order. What storage or the cluster failed at is tried again, and only that."""
-    results: dict[int, Any] = {}
-    for attempt in range(_TRIES):
-        waiting = [number for number in range(len(runs)) if number not in results]
-        tasks = [task_of(work, runs[number], label) for number in waiting]
-        failure: Failure | None = None
-        for index, result in _finished(tasks, label, len(runs)):
+def computed(
+    work: Callable[..., Any], runs: list[Run], label: str, heard: Callable[[Run, Any], None] = lambda run, result: None
+) -> list[Any]:
+    """The results of all runs, in order. ``heard`` is told of each as it comes."""
+
+    def attempt(waiting: list[int]) -> Iterator[tuple[int, Any]]:
+        def told(number: int, result: Any) -> None:
             if not isinstance(result, Failure):
-                results[waiting[index]] = result
-            elif not result.worth_a_retry:
-                raise result.error from None
-            else:
-                failure = result
-        if failure is None:
-            break
-        if attempt == _TRIES - 1:
-            raise failure.error from None
-        time.sleep(2.0**attempt / 2)
-    return [results[number] for number in range(len(runs))]
+                heard(runs[waiting[number]], result)
+
+        return finished([task_of(work, runs[number], label) for number in waiting], Watch(label, len(runs), told))
+
+    return _until_done(attempt, len(runs))
 
 
-def hold(make_tasks: Callable[[], list[Delayed]], spans: list[tuple[Span, ...]], label: str) -> list[Run]:
-    """The results of tasks, left where they were made; all are made anew when storage or the cluster failed at one."""
-    for attempt in range(_TRIES):
-        client, tasks = dask_client(), make_tasks()
-        if client is None:
-            contents = [result for _, result in _finished(tasks, label, len(tasks))]
-        else:
-            contents = client.persist(tasks, optimize_graph=False)
-        runs = [Run(one, content) for one, content in zip(spans, contents, strict=True)]
-        failures = [found for found in map(_failure, _once(runs, label)) if found is not None]
-        if not failures:
-            break
-        if attempt == _TRIES - 1 or not all(failure.worth_a_retry for failure in failures):
-            raise failures[0].error from None
-        time.sleep(2.0**attempt / 2)
-    return runs
+def hold(make_tasks: Callable[[list[int]], list[Delayed]], spans: list[tuple[Span, ...]], label: str) -> list[Run]:
+    """The results of tasks, left where they were made; ``make_tasks`` makes those with these numbers.
+
+    While a checkpoint may know what comes of them they are not made at once, but when a pass needs them.
+    """
+
+    def attempt(waiting: list[int]) -> Iterator[tuple[int, Any]]:
+        waited_for = partial(_waited_for, label)
+        return kept(make_tasks(waiting), waited_for, Watch(label, len(spans)))
+
+    later = Later(lambda: _until_done(attempt, len(spans)))
+    if checkpoint.replaying():
+        return [Run(one, Later(partial(_one_of, later, number))) for number, one in enumerate(spans)]
+    return [Run(one, content) for one, content in zip(spans, later.made(), strict=True)]
 
 
-def _once(runs: list[Run], label: str) -> list[Any]:
-    """Wait until all runs are made; what a run failed with comes back in its place."""
-    tasks = [task_of(_no_work, run, label) for run in runs]
-    return [result for _, result in sorted(_finished(tasks, label, len(tasks)), key=lambda pair: pair[0])]
+def _one_of(later: Later, number: int) -> Any:
+    return later.made()[number]
+
+
+def _waited_for(label: str, content: Delayed) -> Delayed:
+    return delayed(_failure, pure=False)(content, dask_key_name=task_name(label))
 
 
 def _failure(result: Any) -> Failure | None:
     return result if isinstance(result, Failure) else None
 
 
-def _no_work(spans: Sequence[Span], contents: Any) -> None:
-    return None
+def _until_done(attempt: Callable[[list[int]], Iterator[tuple[int, Any]]], count: int) -> list[Any]:
+    """The results of all tasks. What storage or the cluster failed at is tried again, and only that.
 
-
-def fits_in_memory(size: int) -> bool:
-    """Whether this many bytes may stay in the workers' memory, or this process's, and leave room to work."""
-    client = dask_client()
-    if client is not None:
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        return size < _MEMORY_SHARE * sum(worker["memory_limit"] for worker in workers)
-    import psutil
-
-    return size < _MEMORY_SHARE * psutil.virtual_memory().available
-
-
-def threads() -> int:
-    """Worker threads at hand: the cluster's, or this process's."""
-    client = dask_client()
-    if client is not None:
-        return max(1, sum(client.nthreads().values()))
-    from dask.system import CPU_COUNT
-
-    return int(dask.config.get("num_workers", None) or CPU_COUNT)
-
-
-def _finished(tasks: list[Delayed], label: str, total: int) -> Iterator[tuple[int, Any]]:
-    """Each task's number and result, on the cluster as they come, embedded when all are done."""
-    tell = progress.current()
-    before = total - len(tasks)
-    tell(label, before, total)
-    client = dask_client()
-    if client is None:
-        done = iter(range(before + 1, total + 1))
-        keys = {task.key for task in tasks}
-
-        def count(key: Any, *_: Any) -> None:
-            if key in keys:
-                tell(label, next(done), total)
-
-        try:
-            with Callback(posttask=count):
-                results = _embedded(tasks)
-        except Exception as error:
-            raise _upstream(error) from None
-        yield from enumerate(results)
-        return
-    yield from _from_cluster(client, tasks, lambda count: tell(label, before + count, total))
-
-
-def _embedded(tasks: list[Delayed]) -> Any:
-    """The results of the tasks, by Dask's threads in this process or the local scheduler that Dask is set to.
-
-    The scheduler is called itself: dask.compute would import distributed, which costs more than many a pass.
+    Workers may die as often as they like while something gets done; a few attempts at which nothing does are the end.
     """
-    graph = {key: part for task in tasks for key, part in task.__dask_graph__().items()}
-    chosen = dask.config.get("scheduler", None) or "threads"
-    get = chosen if callable(chosen) else named_schedulers[chosen]
-    return get(graph, [task.key for task in tasks])
+    results: dict[int, Any] = {}
+    tries = 0
+    while waiting := [number for number in range(count) if number not in results]:
+        failures = _collected(attempt(waiting), waiting, results)
+        if not failures:
+            break
+        tries = tries + 1 if len(failures) == len(waiting) else 1
+        error = failures[0].error
+        if tries >= (_TRIES_OF_KILLED if isinstance(error, ClusterError) else _TRIES):
+            raise error from None
+        time.sleep(2.0**tries / 4)
+    return [results[number] for number in range(count)]
 
 
-def _from_cluster(client: Any, tasks: list[Delayed], tell: Callable[[int], None]) -> Iterator[tuple[int, Any]]:
-    """Results as the cluster finishes them; a task that kept losing its worker counts as failed."""
-    from distributed import as_completed
-    from distributed.client import FutureCancelledError
-    from distributed.comm import CommClosedError
-    from distributed.scheduler import KilledWorker
-
-    try:
-        futures = client.compute(tasks, optimize_graph=False)
-        numbers = {future.key: number for number, future in enumerate(futures)}
-        for count, future in enumerate(as_completed(futures), start=1):
-            try:
-                result = future.result()
-            except CommClosedError:
-                raise
-            except OSError as error:  # the caller's own graph: CommClosedError is one, too
-                raise _upstream(error) from None
-            except KilledWorker:
-                result = Failure(
-                    ClusterError(
-                        "A task lost its worker again and again. Give workers more memory, or lower block_rows."
-                    )
-                )
-            tell(count)
-            yield numbers[future.key], result
-    except (CommClosedError, FutureCancelledError, OSError):
-        raise ClusterError("The Dask scheduler is gone. Start the cluster and run the job again.") from None
-    except DpmaskError:
-        raise
-    except Exception as error:
-        raise _upstream(error) from None
-
-
-def _upstream(error: Exception) -> DpmaskError:
-    return InputError(
-        f"The table's own Dask tasks failed with {type(error).__name__}. Its text is withheld, it may hold values of "
-        "records; compute the table by itself to see it."
-    )
-
-
-def dask_client() -> Any:
-    """The distributed client that Dask would use now, if any; without one, distributed is not even imported."""
-    if "distributed" not in sys.modules:
-        return None
-    scheduler = dask.base.get_scheduler()
-    owner = getattr(scheduler, "__self__", None)
-    return owner if hasattr(owner, "scheduler_info") else None
+def _collected(found: Iterator[tuple[int, Any]], waiting: list[int], results: dict[int, Any]) -> list[Failure]:
+    """Put what was found into ``results``; what failed and is worth another try comes back."""
+    failures = []
+    for index, result in found:
+        if not isinstance(result, Failure):
+            results[waiting[index]] = result
+        elif result.worth_a_retry:
+            failures.append(result)
+        else:
+            raise result.error from None
+    return failures

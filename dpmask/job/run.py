@@ -26,6 +26,7 @@ def run_job(
     scheduler: str | None = None,
     cluster: str | None = None,
     overwrite: bool = False,
+    resume: bool = False,
     sign: str | None = None,
     tell: Callable[[str], None] = lambda stage: None,
     listener: Listener = lambda label, done, total: None,
@@ -45,7 +46,7 @@ def run_job(
         (log.place / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
         signer = read_private_key(sign) if sign else None
         with connected(scheduler, cluster), listening(listener):
-            run(Run(job, overwrite, signer, noted, outcome))
+            run(Run(job, overwrite, signer, noted, outcome, resume))
     except KeyboardInterrupt:
         _fail(outcome, Interrupted("Interrupted; nothing was published."))
     except Exception as error:

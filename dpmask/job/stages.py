@@ -12,9 +12,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from dpmask.engine.checkpoint import flush
 from dpmask.engine.draws import Subkey
 from dpmask.errors import DpmaskError, InputError, PolicyRefusal, StorageError, TargetError, VerificationError
 from dpmask.job.account import account, public_part
+from dpmask.job.checkpoint import Checkpoint
 from dpmask.job.measures import measure_function
 from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, in_the_way, open_lake, prepare
@@ -30,7 +32,7 @@ from dpmask.report.page import public_page, report_page
 from dpmask.report.statement import statement
 
 Tell = Callable[[str], None]
-_SOURCE = "source.json"
+_SOURCE, _STAGING = "source.json", "staging"
 
 
 @dataclass
@@ -42,6 +44,7 @@ class Run:
     signer: Ed25519PrivateKey | None
     tell: Tell
     outcome: dict[str, Any] = field(default_factory=dict)
+    resume: bool = False
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -61,25 +64,47 @@ def run(under_way: Run) -> None:
     with under_way.stage("read"):
         prepared = prepare(job, overwrite=under_way.overwrite)
         under_way.outcome.update(name=job.file.name, run=prepared.run, rows=prepared.lake.rows)
-        if _already_released(under_way, prepared):
-            return
-    done = mask_and_measure(under_way, prepared)
+    own, checkpoint = prepared.private / prepared.run, Checkpoint(prepared)
+    with own.locked():
+        if not _already_released(under_way, prepared):
+            under_way.outcome["checkpoint"] = checkpoint.place.full_url
+            _release(under_way, prepared, checkpoint)
+        _clear(under_way, own, checkpoint)
+
+
+def _release(under_way: Run, prepared: Prepared, checkpoint: Checkpoint) -> None:
+    """All stages after reading; a failure leaves a checkpoint to go on from."""
     own = prepared.private / prepared.run
-    with under_way.stage("decide"):
-        told = account(prepared, done.fitted, done.results, done.verdicts)
-        compared = _compared(prepared, done, told)
-        (own / "report.html").write(report_page(told, compared).encode())
-        under_way.outcome.update(
-            report=(own / "report.html").full_url, measures=told["measures"], policy=told["policy"], steps=told["steps"]
-        )
-        _decide(done.verdicts, done.folder)
+    with checkpoint.journal(resume=under_way.resume) as journal:
+        done = mask_and_measure(under_way, prepared)
+        with under_way.stage("decide"):
+            told = account(prepared, done.fitted, done.results, done.verdicts)
+            compared = _compared(prepared, done, told)
+            (own / "report.html").write(report_page(told, compared).encode())
+            under_way.outcome.update(
+                report=(own / "report.html").full_url,
+                measures=told["measures"],
+                policy=told["policy"],
+                steps=told["steps"],
+                resumed={"passes": journal.passes, "files": journal.files},
+            )
+    broken = [one for one in done.verdicts if not one.held]
+    if broken:
+        _clear(under_way, own, checkpoint)
+        raise _refusal(broken)
     with under_way.stage("publish"):
         _publish(under_way, prepared, done, told, compared)
         noted = {"versions": prepared.versions, "key": prepared.key.fingerprint}
         (own / _SOURCE).write(json.dumps(noted).encode())
     with under_way.stage("verify"):
         _verify(under_way, prepared)
-    done.folder.staging.clear()
+
+
+def _clear(under_way: Run, own: Place, checkpoint: Checkpoint) -> None:
+    """Delete what is of no use to a run to come."""
+    (own / _STAGING).clear()
+    checkpoint.clear()
+    under_way.outcome.pop("checkpoint", None)
 
 
 @dataclass(frozen=True)
@@ -100,10 +125,11 @@ def mask_and_measure(under_way: Run, prepared: Prepared) -> Measured:
     job, own = prepared.job, prepared.private / prepared.run
     with under_way.stage("mask"):
         table, fitted = _fit(prepared)
-        folder = Folder(own / "staging", own / "pairing", _order_key(prepared, fitted))
+        folder = Folder(own / _STAGING, own / "pairing", _order_key(prepared, fitted))
         found = [warning for step in fitted for warning in step.warnings()]
         under_way.outcome["warnings"] = found + _not_attacked(job) + _key_used_before(prepared)
         files = stage(table, prepared.columns, folder)
+        flush()
     with under_way.stage("measure"):
         masked = staged_table(table, prepared.columns, folder)
         results = {m.name: measure_function(m.measure)(prepared.lake, masked, **m.parameters) for m in job.measures}
@@ -133,12 +159,9 @@ def _order_key(prepared: Prepared, fitted: list[Any]) -> Subkey | None:
     return prepared.subkey("order " + " ".join(step.key.fingerprint for step in fitted))
 
 
-def _decide(verdicts: list[Verdict], folder: Folder) -> None:
-    broken = [one for one in verdicts if not one.held]
-    if broken:
-        folder.staging.clear()
-        lines = [f"  {one.rule.text}: it is {one.judged:.6g}" for one in broken]
-        raise PolicyRefusal("\n".join(["The policy forbids this release; nothing was published.", *lines]))
+def _refusal(broken: list[Verdict]) -> PolicyRefusal:
+    lines = [f"  {one.rule.text}: it is {one.judged:.6g}" for one in broken]
+    return PolicyRefusal("\n".join(["The policy forbids this release; nothing was published.", *lines]))
 
 
 def _compared(prepared: Prepared, done: Measured, told: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from dask.delayed import Delayed, delayed
 
 from dpmask.engine.guard import raising_safely
 from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_blocks
+from dpmask.engine.tasks import contents_of
 from dpmask.errors import InputError, JobError
 from dpmask.lake.columns import Rows, require_known
 from dpmask.lake.table import Meeting, Step, Table
@@ -244,8 +245,8 @@ def _held(pairs: Table) -> Table:
         return pairs
     blocks = []
     for block, run in zip(pairs.blocks, hold_blocks(_itself, pairs.blocks, "pair"), strict=True):
-        alone = isinstance(run.contents, Delayed)
-        blocks.append(block._replace(content=delayed(itemgetter(0))(run.contents) if alone else run.contents[0]))
+        held = contents_of(run)
+        blocks.append(block._replace(content=delayed(itemgetter(0))(held) if isinstance(held, Delayed) else held[0]))
     return replace(pairs, blocks=tuple(blocks))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.engine.draws import Subkey, shuffled
-from dpmask.engine.passes import Block, Span
+from dpmask.engine.passes import Block, Span, map_blocks, map_files
+from dpmask.errors import InputError
 from dpmask.lake.columns import Rows
 from dpmask.lake.recipe import open_parquet
 from dpmask.lake.storage import Place
@@ -39,8 +41,27 @@ class Folder:
 
 def stage(table: Table, columns: Sequence[str], folder: Folder) -> list[StagedFile]:
     """Mask every block and write it. One pass, and a small one before it over dictionary columns, if there are any."""
-    categories = _categories(table, columns)
-    return table.map(columns, partial(_write, folder, categories), "mask")
+    write = table.on_rows(columns, partial(_write, folder, _categories(table, columns)))
+    return map_files(write, table.blocks, "mask", partial(_standing, folder, table.blocks))
+
+
+def _standing(folder: Folder, blocks: Sequence[Block], known: dict[int, StagedFile]) -> dict[int, StagedFile]:
+    """Of the files that an earlier run staged, by block, those that are there as they were."""
+    asked = [blocks[number]._replace(content=file) for number, file in known.items()]
+    found = map_blocks(partial(_stands, folder), asked, "staged before")
+    return {number: file for (number, file), stands in zip(known.items(), found, strict=True) if stands}
+
+
+def _stands(folder: Folder, file: StagedFile, span: Span) -> bool:
+    try:
+        data = (folder.staging / file.name).map()
+    except InputError:
+        return False
+    if hashlib.sha256(data).hexdigest() != file.sha256:
+        return False
+    if folder.order is not None:
+        write_positions(shuffled(folder.order, span.first, file.rows) + span.first, folder.pairing / file.name)
+    return True
 
 
 def _categories(table: Table, columns: Sequence[str]) -> dict[str, frozenset[int]]:

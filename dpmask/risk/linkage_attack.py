@@ -22,6 +22,7 @@ from dpmask.engine.passes import (
     hold_joined,
     map_blocks,
     merge_tree,
+    one_pass,
     threads,
 )
 from dpmask.errors import InputError
@@ -154,6 +155,12 @@ def linked(
 
     Few records are attacked together, many in portions of as many blocks as there are threads: memory is bounded.
     """
+    return one_pass(lambda: _linked(attack, pairs, names, table, columns, who), pairs.blocks, "linkage")
+
+
+def _linked(
+    attack: Attack, pairs: Table, names: Sequence[str], table: Table, columns: Sequence[str], who: str
+) -> Floats:
     few = (pairs.rows if attack.chosen is None else len(attack.chosen)) <= _TOGETHER
     size = len(pairs.blocks) if few else threads()
     total = np.zeros(len(attack.metrics))

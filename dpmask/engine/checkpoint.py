@@ -1,0 +1,195 @@
+"""A journal of what passes came to, so that a run that was killed need not find it again.
+
+The result of a pass follows from job, key and input alone, whatever the workers. So whoever runs a job may keep a
+journal: each pass asks it first and tells it afterwards. A pass is known by its label, its blocks and all passes before
+it. What the journal lacks is computed, so an entry that was lost costs time and nothing else.
+
+Entries are pickled; when they are read back, only plain containers, arrays and our own records of them are let in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import pickle
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import is_dataclass
+from typing import Any
+
+from dpmask.engine import progress
+from dpmask.engine.draws import Subkey
+from dpmask.errors import StorageError
+
+_SECONDS = 3.0
+_SHARE_OF_TIME = 0.005
+_AT_ONCE = 4 << 20
+_LARGEST = 16 << 20
+_MOST = 256 << 20
+_PLAIN = {
+    "builtins": {"bytearray", "complex", "frozenset", "range", "set", "slice"},
+    "collections": {"Counter", "OrderedDict", "defaultdict"},
+    "datetime": {"date", "datetime", "timedelta"},
+    "decimal": {"Decimal"},
+    "fractions": {"Fraction"},
+    "numpy": {"dtype", "ndarray"},
+    "numpy._core.multiarray": {"_reconstruct", "scalar"},
+    "numpy._core.numeric": {"_frombuffer"},
+}
+
+Write = Callable[[dict[str, bytes]], None]
+
+
+class Journal:
+    """Results found by an earlier run, and those of this one on their way to where ``write`` puts them."""
+
+    def __init__(self, found: Mapping[str, bytes], write: Write) -> None:
+        self.passes = self.files = 0
+        self._told = not found
+        self._found, self._write = dict(found), write
+        self._name = ""
+        self._new: dict[str, bytes] = {}
+        self._size = sum(map(len, found.values()))
+        self._started = self._written = time.monotonic()
+
+    @property
+    def replaying(self) -> bool:
+        """Whether passes to come may be known."""
+        return bool(self._found)
+
+    def named(self, label: str, spans: Iterable[tuple[int, int]]) -> str:
+        """The name of the next pass: a hash of its label, its blocks and the name of the one before."""
+        blocks = array("q", [number for span in spans for number in span])
+        self._name = hashlib.sha256(f"{self._name} {label} ".encode() + blocks.tobytes()).hexdigest()
+        return self._name
+
+    def take(self, name: str) -> tuple[Any] | None:
+        """What is known under a name, if anything is."""
+        payload = self._found.pop(name, None)
+        if payload is None:
+            return None
+        try:
+            return (loads(payload),)
+        except Exception:  # of another build, say: it is computed again
+            return None
+
+    def keep(self, name: str, result: Any) -> Any:
+        """Note a result. It is given back as it will be read, to the last bit of an array's layout."""
+        try:
+            payload = pickle.dumps(result, protocol=5)
+            result = loads(payload)
+        except Exception:
+            return result
+        if len(payload) <= _LARGEST and self._size + len(payload) <= _MOST:
+            self._new[name] = payload
+            self._size += len(payload)
+        now = time.monotonic()
+        pause = max(_SECONDS, _SHARE_OF_TIME * (now - self._started))
+        if now - self._written >= pause or sum(map(len, self._new.values())) >= _AT_ONCE:
+            self.flush()
+        return result
+
+    def flush(self) -> None:
+        """Write what is new; where storage fails just now it is tried again later."""
+        self._written = time.monotonic()
+        if self._new:
+            with suppress(StorageError):
+                self._write(self._new)
+                self._new = {}
+
+    def tell(self) -> None:
+        """Say how much is known, once there is something to compute."""
+        if not self._told:
+            self._told = True
+            progress.note(f"resumed: passes and files taken from the checkpoint: {self.passes} and {self.files}")
+
+
+_journal: ContextVar[Journal | None] = ContextVar("dpmask_journal", default=None)
+
+
+@contextmanager
+def journalled(journal: Journal | None) -> Iterator[None]:
+    """Keep a journal of every pass inside the block; of none, with None."""
+    token = _journal.set(journal)
+    try:
+        yield
+    finally:
+        _journal.reset(token)
+
+
+def flush() -> None:
+    """Write what the journal has, if there is one: a stage is over."""
+    journal = _journal.get()
+    if journal is not None:
+        journal.flush()
+
+
+def replaying() -> bool:
+    """Whether what follows may be known from a journal."""
+    journal = _journal.get()
+    return journal is not None and journal.replaying
+
+
+def remembered(label: str, spans: Iterable[tuple[int, int]], compute: Callable[[], Any]) -> Any:
+    """What a pass came to: from the journal, or computed and noted there. Passes inside it are a part of it."""
+    journal = _journal.get()
+    if journal is None:
+        return compute()
+    name = journal.named(label, spans)
+    known = journal.take(name)
+    if known is not None:
+        journal.passes += 1
+        return known[0]
+    journal.tell()
+    with journalled(None):
+        result = compute()
+    return journal.keep(name, result)
+
+
+class Parts:
+    """The results of single blocks in a pass whose results are files: each is noted as it comes."""
+
+    def __init__(self, label: str, spans: Sequence[tuple[int, int]]) -> None:
+        self._journal = _journal.get()
+        self._name = self._journal.named(label, spans) if self._journal else ""
+        self.known = {number: found[0] for number, _ in spans if (found := self._taken(number)) is not None}
+
+    def _taken(self, number: int) -> tuple[Any] | None:
+        return self._journal.take(f"{self._name} {number}") if self._journal else None
+
+    def stood(self, files: int) -> None:
+        """Say how many of the known files are still there."""
+        if self._journal:
+            self._journal.files += files
+            self._journal.tell()
+
+    def keep(self, number: int, result: Any) -> None:
+        """Note what a block came to."""
+        if self._journal:
+            self._journal.keep(f"{self._name} {number}", result)
+
+
+class _Careful(pickle.Unpickler):
+    """Lets in containers, arrays, and our own tuples and dataclasses; no function, and no key."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if name in _PLAIN.get(module, ()):
+            return getattr(importlib.import_module(module), name)
+        if module.startswith("dpmask.") and name.isidentifier():
+            found = getattr(importlib.import_module(module), name, None)
+            if isinstance(found, type) and _is_record(found) and found.__module__ == module:
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} has no place in a checkpoint")
+
+
+def _is_record(kind: type) -> bool:
+    return (issubclass(kind, tuple) or is_dataclass(kind)) and not issubclass(kind, Subkey)
+
+
+def loads(payload: bytes) -> Any:
+    """An entry from its bytes."""
+    return _Careful(io.BytesIO(payload)).load()

@@ -1,0 +1,147 @@
+"""The checkpoint of a run: what its passes came to so far, in the private folder, to go on from after a failure.
+
+It is written every few seconds, in segments that are never changed, each authenticated under a subkey of the job's key
+together with the header, which says of what run it is. A segment that is damaged or not ours is left out, and what it
+held is computed again.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import pickle
+import platform
+import re
+import uuid
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+from dpmask import __version__
+from dpmask.engine.checkpoint import Journal, journalled, loads
+from dpmask.errors import InputError, JobError, StorageError
+from dpmask.job.prepare import Prepared
+from dpmask.lake.storage import Place
+from dpmask.release.manifest import canonical
+
+_FORMAT = "dpmask checkpoint 1"
+_LIBRARIES = ("cryptography", "numba", "numpy", "pandas", "pyarrow", "scipy")
+_FOLDER, _HEADER = "checkpoint", "header.json"
+_HEADERS = re.compile(rf"([0-9a-f]{{32}})/{_FOLDER}/{_HEADER}")
+_MAC_BYTES = 32
+
+
+class Checkpoint:
+    """Where one run keeps what it has found."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.private, self.place = prepared.private, prepared.private / prepared.run / _FOLDER
+        self.told = _told(prepared)
+        self._header, self._key = canonical(self.told), prepared.key.subkey(_FORMAT)
+        self._attempt, self._written = uuid.uuid4().hex[:12], 0
+
+    @contextmanager
+    def journal(self, *, resume: bool) -> Iterator[Journal]:
+        """A journal of the passes inside the block: one that goes on from the checkpoint, or a new one."""
+        found = self._found() if resume and self._stands() else {}
+        if not found:
+            self._start(resume)
+        journal = Journal(found, self._write)
+        with journalled(journal):
+            try:
+                yield journal
+            finally:
+                journal.flush()
+
+    def clear(self) -> None:
+        """Delete it."""
+        self.place.clear()
+
+    def _stands(self) -> bool:
+        """Whether there is a checkpoint of this run; one of another run of this job is refused."""
+        own = _read(self.place / _HEADER)
+        if own is None:
+            for place, told in self._others():
+                raise JobError(_refusal(place, told, self.told))
+        elif own != self.told:
+            raise JobError(_refusal(self.place, own, self.told))
+        return own is not None
+
+    def _others(self) -> list[tuple[Place, dict[str, Any]]]:
+        """The checkpoints of other runs of this job: of another key, other input, or before it was changed."""
+        found = []
+        for match in map(_HEADERS.fullmatch, self.private.files()):
+            if match and match[1] != self.told["run"]:
+                place = self.private / match[1] / _FOLDER
+                told = _read(place / _HEADER) or {}
+                found += [(place, told)] if told.get("name") == self.told["name"] else []
+        return found
+
+    def _start(self, resume: bool) -> None:
+        """An empty checkpoint. Those of other runs of this job are of no use when none is to be resumed."""
+        self.clear()
+        for place, told in [] if resume else self._others():
+            try:
+                with (self.private / told["run"]).locked():
+                    place.clear()
+            except StorageError:
+                continue  # it is under way
+        (self.place / _HEADER).write(self._header)
+
+    def _found(self) -> dict[str, bytes]:
+        """All that whole segments hold."""
+        found: dict[str, bytes] = {}
+        for name in self.place.files():
+            if name != _HEADER:
+                found |= self._opened(name, (self.place / name).read())
+        return found
+
+    def _opened(self, name: str, data: bytes) -> dict[str, bytes]:
+        mac, body = data[:_MAC_BYTES], data[_MAC_BYTES:]
+        if not hmac.compare_digest(mac, self._mac(name, body)):
+            return {}
+        return dict(loads(zlib.decompress(body)))
+
+    def _write(self, entries: dict[str, bytes]) -> None:
+        self._written += 1
+        name = f"{self._attempt}-{self._written:06d}"
+        body = zlib.compress(pickle.dumps(entries, protocol=5), level=1)
+        (self.place / name).write(self._mac(name, body) + body)
+
+    def _mac(self, name: str, body: bytes) -> bytes:
+        return hmac.digest(self._key.secret, b"\0".join([self._header, name.encode(), body]), "sha256")
+
+
+def _told(prepared: Prepared) -> dict[str, Any]:
+    """What must be the same for a checkpoint to be of use."""
+    return {
+        "format": _FORMAT,
+        "name": prepared.job.file.name,
+        "key": prepared.key.fingerprint,
+        "source": prepared.versions,
+        "run": prepared.run,
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "dpmask": __version__,
+        **{library: version(library) for library in _LIBRARIES},
+    }
+
+
+def _refusal(place: Place, theirs: dict[str, Any], ours: dict[str, Any]) -> str:
+    """Why a checkpoint cannot be used, by what differs first, and what to type."""
+    differs = next(name for name in ours if theirs.get(name) != ours[name])
+    told = {
+        "key": "is of a run with another key",
+        "source": "is of a run on other source files, or they were written again since",
+        "run": "is of another state of this job",
+    }.get(differs, f"was made with {differs} {theirs.get(differs)}, this is {ours[differs]}")
+    return f"{place.url}: the checkpoint {told}. Run without --resume to start anew."
+
+
+def _read(header: Place) -> dict[str, Any] | None:
+    """What a header says; nothing, if there is none or it is damaged."""
+    try:
+        return dict(json.loads(header.read()))
+    except (InputError, ValueError, TypeError):
+        return None

@@ -1,0 +1,97 @@
+"""What the tests of failures share: the command line as a process of its own, and ways to make it die."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+AT_ONCE = "from dpmask.engine import checkpoint\ncheckpoint._SECONDS = checkpoint._SHARE_OF_TIME = 0.0\n"
+"""Code that makes a run write its checkpoint after every pass."""
+
+LARGE = """
+from dpmask.clustering import fuzzy_c_means
+from dpmask.masking import fuzzy_microaggregation
+fuzzy_c_means._SAMPLE = fuzzy_microaggregation._LARGEST_CELL = 100
+"""
+"""Code that makes fuzzy clustering of a small table go through passes, as it does for a large one."""
+
+
+def as_if_large(monkeypatch):
+    """The same in this process."""
+    monkeypatch.setattr("dpmask.clustering.fuzzy_c_means._SAMPLE", 100)
+    monkeypatch.setattr("dpmask.masking.fuzzy_microaggregation._LARGEST_CELL", 100)
+
+
+def cli(place, *arguments, code="", **options):
+    """The command line, with some code run before it."""
+    script = f"import sys, os, signal\n{code}\nfrom dpmask.cli import main\nmain(sys.argv[1:])"
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        cwd=place.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - a shell's background jobs ignore it
+        **options,
+    )
+
+
+def wait_until(true, seconds=60):
+    """Whether something came true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if true():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def dying_in(label, passes):
+    """Code that kills the run when it begins its next pass of this label after some."""
+    return f"""{AT_ONCE}
+from dpmask.engine import passes
+computed, seen = passes.computed, []
+def counted(work, runs, label, *heard):
+    if label == {label!r}:
+        seen.append(1)
+        if len(seen) > {passes}: os.kill(os.getpid(), signal.SIGKILL)
+    return computed(work, runs, label, *heard)
+passes.computed = counted
+"""
+
+
+class DaskProcesses:
+    """A scheduler and workers as processes of their own, each stopped by its own id."""
+
+    def __init__(self, folder, settings=None, host="127.0.0.1"):
+        self.folder, self.started = folder, []
+        self.environment = os.environ | {f"DASK_{name}": value for name, value in (settings or {}).items()}
+        self.scheduler = self.start(
+            "scheduler", "--host", host, "--port", "0", "--no-dashboard", "--scheduler-file", "s.json"
+        )
+        assert wait_until((folder / "s.json").exists)
+        self.address = json.loads((folder / "s.json").read_text())["address"]
+
+    def start(self, *arguments, within=()):
+        command = [*within, sys.executable, "-m", "dask", *arguments]
+        with (self.folder / f"dask-{len(self.started)}.log").open("w") as log:
+            process = subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log)
+        self.started.append(process)
+        return process
+
+    def worker(self, *options, within=()):
+        """A worker of one thread; its nanny, if it has one, is the process."""
+        return self.start("worker", self.address, "--nthreads", "1", "--no-dashboard", *options, within=within)
+
+    def stop(self):
+        for process in reversed(self.started):
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in reversed(self.started):
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)

@@ -1,0 +1,301 @@
+"""A run that was killed goes on from its checkpoint: the same release, and less to compute. Others' are refused."""
+
+import json
+import signal
+
+import pytest
+from conftest import JOB, people
+from fault_tools import AT_ONCE, LARGE, as_if_large, cli, dying_in
+
+from dpmask.engine import checkpoint, passes
+from dpmask.errors import StorageError
+from dpmask.job import stages
+from dpmask.lake.storage import Place
+
+NUMBERS = ["age", "income"]
+FUZZY = {"method": "fuzzy_microaggregation", "columns": NUMBERS, "clusters": 5, "fuzziness": 1.4}
+REFINEMENT = {
+    "method": "refinement",
+    "requirements": [{"columns": ["age", "region"], "k": 10}, {"columns": ["children", "born"], "k": 5}],
+    "taxonomies": {"region": {"land": {"coast": ["north", "east"], "inland": ["south"]}}},
+    "domains": {"age": [0, 100], "children": [0, 10], "born": ["1970-01-01", "2030-01-01"]},
+    "guide": {"column": "member"},
+}
+MASKS = {
+    "noise": [JOB["mask"][0]],
+    "few clusters": [FUZZY],
+    "cells": [
+        {"method": "microaggregation", "columns": NUMBERS, "k": 3, "cell_size": 100},
+        {"method": "fuzzy_microaggregation", "columns": NUMBERS, "k": 3, "cell_size": 100},
+    ],
+    "refinement": [REFINEMENT],
+    "transforms": [
+        {"method": "membership_transform", "columns": NUMBERS, "function": "s"},
+        {"method": "swapping", "columns": NUMBERS, "share": 0.5, "window": 0.1},
+        {"method": "rotation", "columns": NUMBERS},
+    ],
+    "synthesis": [
+        {"method": "regression_synthesis", "dependents": ["income"], "independents": ["age", "region"], "clusters": 2},
+        {"method": "ipso", "variant": "C", "dependents": ["income"], "independents": ["age"]},
+    ],
+}
+MEASURES = [
+    {"measure": name, "columns": NUMBERS}
+    for name in (
+        "il1s", "probabilistic_information_loss", "moments", "correlations", "kolmogorov_smirnov", "total_variation",
+        "hellinger", "propensity", "distance_linkage", "interval_disclosure", "probabilistic_linkage", "known_records",
+    )
+]  # fmt: skip
+MEASURES += [
+    {"measure": "cluster_distance", "columns": NUMBERS, "clusters": 3},
+    {"measure": "misclassification", "columns": NUMBERS, "clusters": 3},
+    {"measure": "partition_agreement", "columns": NUMBERS, "clusters": 3},
+    {"measure": "groups", "quasi": ["region", "member"]},
+    {"measure": "attribute_inference", "columns": NUMBERS, "target": "member"},
+]
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+
+
+@pytest.fixture
+def stopped(place, monkeypatch):
+    """A job that was run until nothing was left to do but to publish."""
+
+    def stop(*options, **said):
+        def fail(*_):
+            raise StorageError("not today")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(stages, "publish", fail)
+            ended = place.run(*options, **said)
+        assert ended.code == 5, ended.err
+        assert "run it again with --resume" in ended.err
+        return ended
+
+    return stop
+
+
+def resumed(ended):
+    return json.loads(ended.out)["resumed"]
+
+
+@pytest.fixture
+def computed(monkeypatch):
+    """The labels of the passes that are computed in this process."""
+    original, seen = passes.computed, []
+
+    def counted(work, runs, label, *heard):
+        seen.extend([label] * bool(runs))
+        return original(work, runs, label, *heard)
+
+    monkeypatch.setattr(passes, "computed", counted)
+    return seen
+
+
+def computed_before_publishing(computed):
+    return [label for label in computed if not label.startswith(("verify", "publish"))]
+
+
+@pytest.mark.parametrize("case", MASKS)
+def test_nothing_is_computed_twice(place, stopped, computed, case):
+    """Every pass of every method and measure is known again, and so is every file."""
+    place.lake(people(600))
+    measure = {"noise": MEASURES, "refinement": []}.get(case, MEASURES[:1])
+    said = {"mask": MASKS[case], "measure": measure}
+    assert place.run(**said, target="undisturbed", private="p2").code == 0
+    computed.clear()
+    stopped(**said)
+    once = len(computed)
+    computed.clear()
+    ended = place.run("--resume", "--json", **said)
+    assert ended.code == 0, ended.err
+    assert computed_before_publishing(computed) == ["staged before"]
+    assert "resumed: passes and files taken from the checkpoint" in ended.err
+    assert 0 < resumed(ended)["passes"] < once
+    assert resumed(ended)["files"] == 4
+    assert place.bytes() == place.bytes("undisturbed")
+    assert not list(place.folder.rglob("checkpoint")), "it is of no use any more"
+
+
+CELLS = MASKS["cells"]
+KILLS = {
+    # where the driver dies: its masking, the pass, after how many of them, on a cluster, resumed on one
+    "fuzzy clustering": ([FUZZY], "fuzzy c-means", 3, False, False),
+    "fuzzy clustering on a cluster": ([FUZZY], "fuzzy c-means", 3, True, False),
+    "refinement rounds": ([REFINEMENT], "refinement: count", 4, False, True),
+    "records on their way": (CELLS, "cells: figures", 1, True, True),
+    "staging": (CELLS, "mask", 2, False, True),
+    "measuring": (CELLS, "linkage: links", 0, False, False),
+}
+
+
+@pytest.mark.parametrize("case", KILLS)
+def test_the_driver_killed_and_resumed(place, cluster, computed, monkeypatch, case):
+    as_if_large(monkeypatch)
+    mask, label, passes, before, after = KILLS[case]
+    place.lake()
+    said = {"mask": mask, "measure": [] if mask == [REFINEMENT] else MEASURES[:1] + MEASURES[8:9]}
+    assert place.run(**said, target="undisturbed", private="p2").code == 0
+    whole = len(computed_before_publishing(computed))
+    computed.clear()
+    dying = DYING_STAGING if case == "staging" else dying_in(label, passes)
+    where = ["--scheduler", cluster.scheduler_address]
+    died = cli(place, "run", place.job(**said), *where * before, code=LARGE + dying)
+    _, err = died.communicate(timeout=120)
+    assert died.returncode == -signal.SIGKILL, err
+    assert not (place.folder / "release").exists()
+    ended = place.run("--resume", "--json", *where * after, **said)
+    assert ended.code == 0, ended.err
+    assert place.bytes() == place.bytes("undisturbed")
+    assert resumed(ended)["passes"] > 0
+    assert len(computed_before_publishing(computed)) < whole
+    assert (resumed(ended)["files"] > 0) == (case in {"staging", "measuring"})
+
+
+DYING_STAGING = f"""{AT_ONCE}
+keep, seen = checkpoint.Parts.keep, []
+def dying(self, number, result):
+    keep(self, number, result)
+    seen.append(number)
+    if len(seen) > 2: os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.Parts.keep = dying
+"""
+
+
+def rewritten(place):
+    path = place.folder / "lake" / "part-1.parquet"
+    path.write_bytes(path.read_bytes())
+
+
+OTHERS = {
+    # what was changed since: the message
+    "key": (lambda place: {"seed": 8}, "is of a run with another key"),
+    "job": (lambda place: {"order": "input"}, "is of another state of this job"),
+    "data": (lambda place: place.lake(people(seed=1)) and {}, "is of a run on other source files"),
+    "same data, written again": (lambda place: rewritten(place) or {}, "is of a run on other source files"),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_a_checkpoint_of_something_else_is_refused(place, stopped, case):
+    change, message = OTHERS[case]
+    place.lake()
+    stopped()
+    said = change(place)
+    ended = place.run("--resume", **said)
+    assert ended.code == 2
+    assert message in ended.err
+    assert "Run without --resume to start anew." in ended.err
+    assert not (place.folder / "release").exists()
+    assert place.run(**said).code == 0
+    assert not list(place.folder.rglob("checkpoint")), "cleared by the run without --resume"
+
+
+def segments(place):
+    return [path for path in place.folder.glob("private/*/checkpoint/*") if path.name != "header.json"]
+
+
+def header(place):
+    return next(place.folder.glob("private/*/checkpoint/header.json"))
+
+
+def test_a_checkpoint_of_other_libraries_is_refused(place, stopped):
+    place.lake()
+    stopped()
+    told = json.loads(header(place).read_text())
+    header(place).write_text(json.dumps(told | {"numpy": "1.0"}))
+    ended = place.run("--resume")
+    assert ended.code == 2
+    assert "was made with numpy 1.0, this is" in ended.err
+
+
+DAMAGE = {
+    "cut": lambda data: data[: len(data) // 2],
+    "empty": lambda data: b"",
+    "changed": lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+}
+
+
+@pytest.mark.parametrize("case", [*DAMAGE, "header", "of another run", "staged file"])
+def test_damage_costs_time_and_nothing_else(place, stopped, at_once, case):
+    """What is not whole, or not ours, is computed again."""
+    place.lake()
+    assert place.run(target="undisturbed", private="p2").code == 0
+    stopped()
+    if case == "header":
+        header(place).write_text("{")
+    elif case == "staged file":
+        for path in list(place.folder.glob("private/*/staging/*"))[1:]:
+            path.write_bytes(b"PAR1")
+    else:
+        (first, *rest) = sorted(segments(place))
+        damage = DAMAGE.get(case, lambda data: rest[0].read_bytes())  # whole, and under a name that it was not given
+        first.write_bytes(damage(first.read_bytes()))
+    count = len(list(place.folder.glob("private/*/staging/*")))
+    ended = place.run("--resume", "--json")
+    assert ended.code == 0, ended.err
+    assert resumed(ended) == {
+        "passes": {"header": 0, "staged file": 5}.get(case, 4),
+        "files": {"header": 0, "staged file": 1}.get(case, count),
+    }
+    assert place.bytes() == place.bytes("undisturbed")
+
+
+def test_nothing_to_resume(place):
+    place.lake()
+    assert place.run("--resume").code == 0
+    assert "Already released" in place.run("--resume").out
+
+
+def test_no_key_in_a_checkpoint(place, stopped, monkeypatch):
+    """Neither the secret nor what is made of it."""
+    import zlib
+
+    from dpmask.engine.draws import Subkey, make_key
+
+    secrets, subkey = [make_key("x", key=40 * "s").secret, 40 * b"s"], Subkey.subkey
+
+    def noted(self, purpose):
+        made = subkey(self, purpose)
+        secrets.append(made.secret)
+        return made
+
+    monkeypatch.setattr(Subkey, "subkey", noted)
+    monkeypatch.setenv("DPMASK_TEST_KEY", 40 * "s")
+    place.lake()
+    stopped(seed=None, key="env:DPMASK_TEST_KEY", mask=[FUZZY, *CELLS])
+    found = b"".join(zlib.decompress(path.read_bytes()[32:]) for path in segments(place)) + header(place).read_bytes()
+    assert b"part-00001.parquet" in found
+    assert len(secrets) > 5
+    for secret in secrets:
+        assert secret not in found
+        assert secret.hex().encode() not in found
+
+
+def test_a_forged_entry_runs_nothing(tmp_path):
+    """A checkpoint made with a known seed may be anything: only records and arrays are let in."""
+    import os
+    import pickle
+
+    class Forged:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "made"),)
+
+    for forged in (Forged(), [cli], {"a": len}, checkpoint.remembered):
+        with pytest.raises(pickle.UnpicklingError, match="has no place in a checkpoint"):
+            checkpoint.loads(pickle.dumps(forged))
+    assert not (tmp_path / "made").exists()
+
+
+def test_of_two_at_the_same_moment_one_is_told(place, stopped):
+    place.lake()
+    stopped()
+    own = header(place).parent.parent
+    with Place(str(own)).locked():
+        ended = place.run("--resume")
+    assert ended.code == 5
+    assert "this very job is being run" in ended.err
+    assert place.run("--resume").code == 0
