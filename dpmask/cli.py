@@ -18,8 +18,11 @@ from dpmask.terminal import (
     Progress,
     complain,
     count,
+    log_as_events,
     say,
     say_evaluated,
+    say_event,
+    say_failed,
     say_planned,
     say_released,
     say_swept,
@@ -81,12 +84,32 @@ def cli() -> None:
 @click.option("--overwrite", is_flag=True, help="Replace another release at the target.")
 @click.option("--sign", metavar="KEYFILE", help="Sign the manifest with this Ed25519 private key (PEM).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, also when the run fails.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What stderr gets: lines to read, or each event as one JSON object.",
+)
+@click.option("--metrics", metavar="FILE", help="Write the run's figures for Prometheus, also when it fails.")
 @_told
-def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, sign: str | None, as_json: bool) -> None:
+def run(
+    job: str,
+    scheduler: str | None,
+    cluster: str | None,
+    overwrite: bool,
+    sign: str | None,
+    as_json: bool,
+    log_format: str,
+    metrics: str | None,
+) -> None:
     """Mask a lake and publish the release that its policy allows."""
+    if log_format == "json":
+        log_as_events()
     from dpmask.job.run import run_job
 
     progress = Progress()
+    watching: dict[str, Any] = {"record": say_event} if log_format == "json" else {"watcher": progress}
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: with a result
     outcome = run_job(
         job,
@@ -94,16 +117,15 @@ def run(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, s
         cluster=cluster,
         overwrite=overwrite,
         sign=sign,
-        tell=progress.stage,
-        listener=progress.passes,
+        metrics=metrics,
+        **watching,
     )
     progress.close()
     if as_json:
         say(json.dumps(outcome, indent=1))
     if outcome["exit_code"]:
-        complain(outcome["error"])
-        if "report" in outcome:
-            say(f"Internal report: {outcome['report']}", err=True)
+        if log_format == "text":
+            say_failed(outcome)
         sys.exit(outcome["exit_code"])
     if not as_json:
         say_released(outcome)
