@@ -113,6 +113,7 @@ def computed(work: Callable[..., Any], runs: list[Run], label: str) -> list[Any]
             break
         if attempt == _TRIES - 1:
             raise failure.error from None
+        progress.retried(label, len(runs) - len(results))
         time.sleep(2.0**attempt / 2)
     return [results[number] for number in range(len(runs))]
 
@@ -126,11 +127,13 @@ def hold(make_tasks: Callable[[], list[Delayed]], spans: list[tuple[Span, ...]],
         else:
             contents = client.persist(tasks, optimize_graph=False)
         runs = [Run(one, content) for one, content in zip(spans, contents, strict=True)]
-        failures = [found for found in map(_failure, _once(runs, label)) if found is not None]
+        made = contents if client is None else _once(runs, label)
+        failures = [found for found in map(_failure, made) if found is not None]
         if not failures:
             break
         if attempt == _TRIES - 1 or not all(failure.worth_a_retry for failure in failures):
             raise failures[0].error from None
+        progress.retried(label, len(failures))
         time.sleep(2.0**attempt / 2)
     return runs
 
