@@ -10,7 +10,7 @@ from dpmask.engine.cluster import connected
 from dpmask.engine.guard import told_safely
 from dpmask.engine.progress import Watcher, listening
 from dpmask.errors import DpmaskError, Interrupted, PolicyRefusal
-from dpmask.job.journal import Journal, PrivateLog, Sink, counting
+from dpmask.job.events import PrivateLog, Recorder, Sink, counting
 from dpmask.job.metrics import exposition, metrics_file
 from dpmask.job.model import read_job
 from dpmask.job.prepare import folders
@@ -38,11 +38,11 @@ def run_job(
     """
     outcome: dict[str, Any] = {"job": url, "status": "failed", "exit_code": 0}
     log, watcher = PrivateLog(), watcher or Watcher()
-    journal = Journal(outcome, [counting(outcome), record, log])
-    watched = _Both(watcher, journal)
+    recorder = Recorder(outcome, [counting(outcome), record, log])
+    watched = _Both(watcher, recorder)
     figures: Place | None = None
     try:
-        journal.event("start", job=url, version=__version__)
+        recorder.event("start", job=url, version=__version__)
         figures = metrics_file(metrics) if metrics is not None else None
         job = read_job(url)
         outcome["name"] = job.file.name
@@ -56,7 +56,7 @@ def run_job(
         _fail(outcome, Interrupted("Interrupted; nothing was published."))
     except Exception as error:
         _fail(outcome, told_safely(error))
-    _leave(log.place, figures, journal)
+    _leave(log.place, figures, recorder)
     return outcome
 
 
@@ -84,9 +84,9 @@ def _fail(outcome: dict[str, Any], error: DpmaskError) -> None:
     outcome.update(status=status, exit_code=error.exit_code, kind=type(error).__name__, error=str(error))
 
 
-def _leave(private: Place | None, figures: Place | None, journal: Journal) -> None:
+def _leave(private: Place | None, figures: Place | None, recorder: Recorder) -> None:
     """Write the metrics, the result and the log's end; one that cannot be written must not hide the first error."""
-    outcome = journal.outcome
+    outcome = recorder.outcome
     try:
         if figures is not None:
             figures.write(exposition(outcome))
@@ -95,4 +95,4 @@ def _leave(private: Place | None, figures: Place | None, journal: Journal) -> No
     except DpmaskError as error:
         if outcome["exit_code"] == 0:
             _fail(outcome, error)
-    journal.ended()
+    recorder.ended()

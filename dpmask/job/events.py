@@ -19,7 +19,7 @@ _TOLD = ("status", "exit_code", "kind", "error", "rows", "files", "source_bytes"
 _SECONDS_BETWEEN_WRITES = 10.0
 
 
-class Journal(Watcher):
+class Recorder(Watcher):
     """Turns what a run says of itself into events: plain values with a time, no value of a record and no secret."""
 
     def __init__(self, outcome: dict[str, Any], sinks: Sequence[Sink]) -> None:
