@@ -13,13 +13,16 @@ from typing import Any
 import click
 
 from dpmask import __version__
-from dpmask.errors import DpmaskError, Interrupted, StorageError
+from dpmask.errors import DpmaskError
 from dpmask.terminal import (
     Progress,
     complain,
     count,
+    log_as_events,
     say,
     say_evaluated,
+    say_event,
+    say_failed,
     say_planned,
     say_released,
     say_swept,
@@ -82,6 +85,14 @@ def cli() -> None:
 @click.option("--resume", is_flag=True, help="Go on from where an earlier run of this job failed or was killed.")
 @click.option("--sign", metavar="KEYFILE", help="Sign the manifest with this Ed25519 private key (PEM).")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, also when the run fails.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What stderr gets: lines to read, or each event as one JSON object.",
+)
+@click.option("--metrics", metavar="FILE", help="Write the run's figures for Prometheus, also when it fails.")
 @_told
 def run(
     job: str,
@@ -91,11 +102,16 @@ def run(
     resume: bool,
     sign: str | None,
     as_json: bool,
+    log_format: str,
+    metrics: str | None,
 ) -> None:
     """Mask a lake and publish the release that its policy allows."""
+    if log_format == "json":
+        log_as_events()
     from dpmask.job.run import run_job
 
     progress = Progress()
+    watching: dict[str, Any] = {"record": say_event} if log_format == "json" else {"watcher": progress}
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: with a result
     outcome = run_job(
         job,
@@ -104,18 +120,15 @@ def run(
         overwrite=overwrite,
         resume=resume,
         sign=sign,
-        tell=progress.stage,
-        listener=progress.passes,
+        metrics=metrics,
+        **watching,
     )
     progress.close()
     if as_json:
         say(json.dumps(outcome, indent=1))
     if outcome["exit_code"]:
-        complain(outcome["error"])
-        if "report" in outcome:
-            say(f"Internal report: {outcome['report']}", err=True)
-        if "checkpoint" in outcome and outcome["exit_code"] in {StorageError.exit_code, Interrupted.exit_code}:
-            say("To go on from where it stopped, run it again with --resume.", err=True)
+        if log_format == "text":
+            say_failed(outcome)
         sys.exit(outcome["exit_code"])
     if not as_json:
         say_released(outcome)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import sys
 import time
@@ -9,6 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 import click
+
+from dpmask.engine.progress import Watcher, retry_line, timestamp
+from dpmask.errors import Interrupted, StorageError
 
 
 def say(text: str, *, err: bool = False, end: bool = True) -> None:
@@ -27,7 +32,7 @@ def count(number: int, thing: str) -> str:
     return f"{number} {thing}" + "s" * (number != 1)
 
 
-class Progress:
+class Progress(Watcher):
     """Stages and passes: one line that changes on a terminal; otherwise a line for each stage and each kind of pass."""
 
     def __init__(self) -> None:
@@ -50,6 +55,10 @@ class Progress:
             self.told.add(label)
             self._line(f"  {label}: {count(total, 'task')}")
 
+    def retried(self, label: str, tasks: int) -> None:
+        """Say that tasks failed and are tried again."""
+        self._line(f"  {retry_line(label, tasks)}")
+
     def _line(self, text: str) -> None:
         self.close()
         say(f"[{time.monotonic() - self.started:6.1f} s] {text}", err=True)
@@ -58,6 +67,39 @@ class Progress:
         """Leave the terminal's line empty."""
         if self.terminal:
             say("\r\033[K", err=True, end=False)
+
+
+def say_event(event: dict[str, Any]) -> None:
+    """An event of a run as a line of JSON, for programs that collect logs."""
+    say(json.dumps(event, ensure_ascii=False), err=True)
+
+
+class EventFormatter(logging.Formatter):
+    """What a library logs, as an event. The text of an exception is withheld, it may hold values of records."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line of JSON."""
+        event = {"time": timestamp(record.created), "level": record.levelname.lower(), "event": "log"}
+        kind = record.exc_info[0] if record.exc_info else None
+        said = {"logger": record.name, "text": record.getMessage()} | ({"kind": kind.__name__} if kind else {})
+        return json.dumps(event | said, ensure_ascii=False)
+
+
+def log_as_events() -> None:
+    """Have libraries log events, too. Dask reads its settings when it is imported, also in workers that it starts."""
+    from logging.config import dictConfig
+
+    settings = {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"event": {"()": f"{__name__}.EventFormatter"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "event"}},
+        "root": {"level": "WARNING", "handlers": ["stderr"]},
+        "loggers": {"tornado": {"level": "CRITICAL"}},
+    }
+    os.environ.setdefault("DASK_LOGGING", repr(settings))
+    dictConfig(settings)
+    logging.captureWarnings(True)
 
 
 def say_released(outcome: dict[str, Any]) -> None:
@@ -73,6 +115,15 @@ def say_released(outcome: dict[str, Any]) -> None:
         say(f"Released {outcome['rows']:,} records in {count(outcome['files'], 'file')} to {outcome['release']}")
     else:
         say(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
+
+
+def say_failed(outcome: dict[str, Any]) -> None:
+    """Why a run ended without a release."""
+    complain(outcome["error"])
+    if "report" in outcome:
+        say(f"Internal report: {outcome['report']}", err=True)
+    if "checkpoint" in outcome and outcome["exit_code"] in {StorageError.exit_code, Interrupted.exit_code}:
+        say("To go on from where it stopped, run it again with --resume.", err=True)
 
 
 def say_planned(planned: dict[str, Any]) -> None:

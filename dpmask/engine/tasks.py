@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dask.delayed import Delayed, delayed
 
-from dpmask.engine import checkpoint
+from dpmask.engine import checkpoint, progress
 from dpmask.engine.dispatch import Watch, finished, kept, threads
 from dpmask.engine.guard import Failure, guarded
 from dpmask.errors import ClusterError
@@ -137,7 +137,7 @@ def computed(
 
         return finished([task_of(work, runs[number], label) for number in waiting], Watch(label, len(runs), told))
 
-    return _until_done(attempt, len(runs))
+    return _until_done(attempt, len(runs), label)
 
 
 def hold(make_tasks: Callable[[list[int]], list[Delayed]], spans: list[tuple[Span, ...]], label: str) -> list[Run]:
@@ -150,7 +150,7 @@ def hold(make_tasks: Callable[[list[int]], list[Delayed]], spans: list[tuple[Spa
         waited_for = partial(_waited_for, label)
         return kept(make_tasks(waiting), waited_for, Watch(label, len(spans)))
 
-    later = Later(lambda: _until_done(attempt, len(spans)))
+    later = Later(lambda: _until_done(attempt, len(spans), label))
     if checkpoint.replaying():
         return [Run(one, Later(partial(_one_of, later, number))) for number, one in enumerate(spans)]
     return [Run(one, content) for one, content in zip(spans, later.made(), strict=True)]
@@ -168,7 +168,7 @@ def _failure(result: Any) -> Failure | None:
     return result if isinstance(result, Failure) else None
 
 
-def _until_done(attempt: Callable[[list[int]], Iterator[tuple[int, Any]]], count: int) -> list[Any]:
+def _until_done(attempt: Callable[[list[int]], Iterator[tuple[int, Any]]], count: int, label: str) -> list[Any]:
     """The results of all tasks. What storage or the cluster failed at is tried again, and only that.
 
     Workers may die as often as they like while something gets done; a few attempts at which nothing does are the end.
@@ -183,6 +183,7 @@ def _until_done(attempt: Callable[[list[int]], Iterator[tuple[int, Any]]], count
         error = failures[0].error
         if tries >= (_TRIES_OF_KILLED if isinstance(error, ClusterError) else _TRIES):
             raise error from None
+        progress.retried(label, len(failures))
         time.sleep(2.0**tries / 4)
     return [results[number] for number in range(count)]
 

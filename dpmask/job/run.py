@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
+from dpmask import __version__
 from dpmask.engine.cluster import connected
 from dpmask.engine.guard import told_safely
-from dpmask.engine.progress import Listener, listening
+from dpmask.engine.progress import Watcher, listening
 from dpmask.errors import DpmaskError, Interrupted, PolicyRefusal
+from dpmask.job.events import PrivateLog, Recorder, Sink, counting
+from dpmask.job.metrics import exposition, metrics_file
 from dpmask.job.model import read_job
 from dpmask.job.prepare import folders
 from dpmask.job.stages import Run, run
@@ -28,45 +29,55 @@ def run_job(
     overwrite: bool = False,
     resume: bool = False,
     sign: str | None = None,
-    tell: Callable[[str], None] = lambda stage: None,
-    listener: Listener = lambda label, done, total: None,
+    metrics: str | None = None,
+    watcher: Watcher | None = None,
+    record: Sink = lambda event: None,
 ) -> dict[str, Any]:
-    """Run a job. The result says what came of it, with ``exit_code``; it is also written to the private folder."""
-    outcome: dict[str, Any] = {"status": "failed", "exit_code": 0}
-    log = _Log()
+    """Run a job. The result says what came of it, with ``exit_code``; it is also written to the private folder.
 
-    def noted(stage: str) -> None:
-        tell(stage)
-        log.note(stage)
-
+    ``watcher`` is told how far the run is, ``record`` of each event in it; ``metrics`` is a file for Prometheus.
+    """
+    outcome: dict[str, Any] = {"job": url, "status": "failed", "exit_code": 0}
+    log, watcher = PrivateLog(), watcher or Watcher()
+    recorder = Recorder(outcome, [counting(outcome), record, log])
+    watched = _Both(watcher, recorder)
+    figures: Place | None = None
     try:
+        recorder.event("start", job=url, version=__version__)
+        figures = metrics_file(metrics) if metrics is not None else None
         job = read_job(url)
+        outcome["name"] = job.file.name
         _, log.place = folders(job)
         log.place.make_private()
         (log.place / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
         signer = read_private_key(sign) if sign else None
-        with connected(scheduler, cluster), listening(listener):
-            run(Run(job, overwrite, signer, noted, outcome, resume))
+        with listening(watched.passes, watched.retried), connected(scheduler, cluster):
+            run(Run(job, overwrite, signer, watched.stage, outcome, resume))
     except KeyboardInterrupt:
         _fail(outcome, Interrupted("Interrupted; nothing was published."))
     except Exception as error:
         _fail(outcome, told_safely(error))
-    if log.place is not None:
-        _leave(log, outcome)
+    _leave(log.place, figures, recorder)
     return outcome
 
 
-class _Log:
-    """Lines with their time, kept in the private folder. What must not be lost is written at once."""
+class _Both(Watcher):
+    """Two who watch the same run."""
 
-    def __init__(self) -> None:
-        self.place: Place | None = None
-        self.lines: list[str] = []
+    def __init__(self, one: Watcher, other: Watcher) -> None:
+        self.watchers = one, other
 
-    def note(self, text: str) -> None:
-        self.lines.append(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}")
-        if self.place is not None:
-            (self.place / "log.txt").write(("\n".join(self.lines) + "\n").encode())
+    def stage(self, name: str) -> None:
+        for watcher in self.watchers:
+            watcher.stage(name)
+
+    def passes(self, label: str, done: int, total: int) -> None:
+        for watcher in self.watchers:
+            watcher.passes(label, done, total)
+
+    def retried(self, label: str, tasks: int) -> None:
+        for watcher in self.watchers:
+            watcher.retried(label, tasks)
 
 
 def _fail(outcome: dict[str, Any], error: DpmaskError) -> None:
@@ -74,12 +85,15 @@ def _fail(outcome: dict[str, Any], error: DpmaskError) -> None:
     outcome.update(status=status, exit_code=error.exit_code, kind=type(error).__name__, error=str(error))
 
 
-def _leave(log: _Log, outcome: dict[str, Any]) -> None:
-    """Write the result; a private folder that cannot be written to must not hide the first error."""
+def _leave(private: Place | None, figures: Place | None, recorder: Recorder) -> None:
+    """Write the metrics, the result and the log's end; one that cannot be written must not hide the first error."""
+    outcome = recorder.outcome
     try:
-        log.note(outcome["error"] if outcome["exit_code"] else outcome["status"])
-        if log.place is not None:
-            (log.place / _RESULT).write(json.dumps(outcome, indent=1).encode())
+        if figures is not None:
+            figures.write(exposition(outcome))
+        if private is not None:
+            (private / _RESULT).write(json.dumps(outcome, indent=1).encode())
     except DpmaskError as error:
         if outcome["exit_code"] == 0:
             _fail(outcome, error)
+    recorder.ended()

@@ -63,7 +63,8 @@ def run(under_way: Run) -> None:
     job = under_way.job
     with under_way.stage("read"):
         prepared = prepare(job, overwrite=under_way.overwrite)
-        under_way.outcome.update(name=job.file.name, run=prepared.run, rows=prepared.lake.rows)
+        size = sum(file.size for file in prepared.lake.files)
+        under_way.outcome.update(run=prepared.run, rows=prepared.lake.rows, source_bytes=size)
     own, checkpoint = prepared.private / prepared.run, Checkpoint(prepared)
     with own.locked():
         if not _already_released(under_way, prepared):
@@ -199,7 +200,8 @@ def _publish(
         raise in_the_way(prepared.target)
     names = [file.name for file in files]
     publish(prepared.target, prepared.run, done.folder.staging, names, documents, manifest, identity, old)
-    under_way.outcome.update(status="released", release=prepared.target.full_url, files=len(files))
+    size = sum(file.bytes for file in files)
+    under_way.outcome.update(status="released", release=prepared.target.full_url, files=len(files), release_bytes=size)
 
 
 def _signed_as_asked(under_way: Run, manifest: dict[str, Any]) -> bool:

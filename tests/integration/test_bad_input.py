@@ -298,7 +298,7 @@ def test_the_example_job_lacks_nothing_but_its_files(place, reference, monkeypat
     ended = place.dpmask("plan", example)
     assert ended.code == 2
     assert "taxonomies/education.yaml: there is no such file" in ended.err
-    own = Path(__file__).parents[2] / "jobs" / "refined_census" / "taxonomies" / "education.yaml"
+    own = Path(__file__).parents[2] / "jobs" / "taxonomies" / "education.yaml"
     (place.folder / "taxonomies").mkdir()
     shutil.copy(own, place.folder / "taxonomies")
     assert place.dpmask("generate", "lake", "--rows", "2000").code == 0

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import yaml
 
 from dpmask.lake.taxonomy import read_taxonomy
 
@@ -29,18 +28,6 @@ def test_a_tree_that_lacks_values(place):
     assert ended.code == 4
     assert "lacks 'b' (12 records) and 1 values in 3 records." in ended.err
     assert "secret" not in ended.err + ended.out
-
-
-def test_the_census_job_runs(place):
-    """On a small generated census, with its taxonomies; what it released verifies."""
-    assert place.dpmask("generate", "lake", "--rows", "5000", "--nulls").code == 0
-    text = (JOBS / "refined_census" / "job.yaml").read_text(encoding="utf-8")
-    job = yaml.safe_load(text.replace("jobs/refined_census", str(JOBS / "refined_census")))
-    (place.folder / "job.yaml").write_text(yaml.safe_dump(job), encoding="utf-8")
-    ended = place.dpmask("run", "job.yaml")
-    assert ended.code == 0, ended.err
-    assert "partition_agreement: The masked table falls into the original's 6 clusters" in ended.out
-    assert place.dpmask("verify", "out/release").code == 0
 
 
 @pytest.mark.parametrize(

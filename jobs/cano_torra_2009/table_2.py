@@ -1,6 +1,6 @@
 """Scenario S1 of Cano and Torra (2009), Table II, on the CASC census data, beside what the paper printed.
 
-python jobs/synthetic_census/table_2.py CENSUS.csv
+python jobs/cano_torra_2009/table_2.py CENSUS.csv
 """
 
 import sys

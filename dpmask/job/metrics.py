@@ -1,0 +1,59 @@
+"""A run in figures, in Prometheus' text format: for node_exporter's textfile collector, which watches scheduled jobs.
+
+The names are gauges of the last run, labelled with the job's name: a batch job is over before anybody could scrape it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import time
+from typing import Any
+
+from dpmask.job.prepare import check_writable
+from dpmask.lake.storage import Place
+
+STATUSES = ("released", "already released", "refused", "failed", "interrupted")
+
+_FIGURES = {
+    "exit_code": ("exit_code", "Exit code: 0 released or already released, 3 refused, 5 worth a retry."),
+    "rows": ("rows", "Records in the source."),
+    "source_bytes": ("source_bytes", "Size of the source's files."),
+    "release_bytes": ("release_bytes", "Size of the released files."),
+}
+_BY_STAGE = {
+    "seconds": ("stage_seconds", "Wall time of each stage."),
+    "passes": ("passes", "Passes over the blocks in each stage."),
+    "tasks": ("tasks", "Tasks of those passes."),
+    "retries": ("retries", "Tasks that failed and were tried again."),
+}
+
+
+def exposition(outcome: dict[str, Any]) -> bytes:
+    """What came of a run, as a text file of metrics."""
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+    registry = CollectorRegistry()
+    name = outcome.get("name", outcome["job"])
+
+    def gauge(metric: str, about: str, *labels: str) -> Gauge:
+        return Gauge(f"dpmask_run_{metric}", about, ["name", *labels], registry=registry)
+
+    for key, (metric, about) in _FIGURES.items():
+        if key in outcome:
+            gauge(metric, about).labels(name).set(outcome[key])
+    for key, (metric, about) in _BY_STAGE.items():
+        family = gauge(metric, about, "stage")
+        for stage in outcome.get("seconds", {}):
+            family.labels(name, stage).set(outcome[key].get(stage, 0))
+    status = gauge("status", "1 for what came of the run, 0 for all else.", "status")
+    for one in STATUSES:
+        status.labels(name, one).set(one == outcome["status"])
+    gauge("end_time_seconds", "When the run ended, in Unix time.").labels(name).set(time.time())
+    return bytes(generate_latest(registry))
+
+
+def metrics_file(path: str) -> Place:
+    """The file to write metrics to; one that cannot be written is refused before the run, so that none goes unseen."""
+    place = Place(path)
+    check_writable(Place(posixpath.dirname(place.full_url)))
+    return place

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Run a job; again, up to three times, only if storage or the cluster failed: run.sh JOB.yaml [OPTIONS OF dpmask run]
+"${DPMASK:-dpmask}" run "$@"
+code=$?
+for _ in 1 2 3; do
+  [ "$code" -eq 5 ] || break                # 0 is done; 2, 3 and 4 would end the same way again
+  sleep "${DPMASK_RETRY_SECONDS:-600}"
+  "${DPMASK:-dpmask}" run "$@" --resume     # goes on where it stopped
+  code=$?
+done
+exit "$code"
