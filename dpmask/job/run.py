@@ -44,7 +44,7 @@ def run_job(
         log.place.make_private()
         (log.place / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
         signer = read_private_key(sign) if sign else None
-        with connected(scheduler, cluster), listening(listener):
+        with listening(listener), connected(scheduler, cluster):
             run(Run(job, overwrite, signer, noted, outcome))
     except KeyboardInterrupt:
         _fail(outcome, Interrupted("Interrupted; nothing was published."))

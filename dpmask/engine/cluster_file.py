@@ -1,0 +1,131 @@
+"""A cluster file: which class makes the cluster, or where one runs, and everything that is set for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import yaml
+
+from dpmask.errors import ClusterError, JobError, nearest
+
+_EXTRAS = {
+    # what a cluster's class needs, and the extra that brings it
+    "dask_jobqueue": ("dask_jobqueue", "slurm"),
+    "dask_kubernetes": ("dask_kubernetes", "kubernetes"),
+    "dask_gateway": ("dask_gateway", "gateway"),
+    "distributed.SSHCluster": ("asyncssh", "ssh"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a cluster file says."""
+
+    file: str
+    cluster: str | None = None
+    address: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    workers: int | None = None
+    adapt: Mapping[str, Any] | None = None
+    wait: str | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "cluster": (str, "the name of a class such as distributed.LocalCluster"),
+    "address": (str, "a scheduler's address such as tls://scheduler:8786"),
+    "options": (dict, "a mapping of what the class takes"),
+    "workers": (int, "a whole number"),
+    "adapt": (dict, "a mapping such as {minimum: 1, maximum: 20}"),
+    "wait": (str, "a time such as 10 min"),
+    "config": (dict, "a mapping of Dask's configuration"),
+}
+
+
+def read_description(path: str) -> Description:
+    """What the file says, with wrong keys and types refused."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            said = yaml.safe_load(file)
+    except (OSError, UnicodeDecodeError):
+        raise JobError(f"{path}: there is no such cluster file, or it cannot be read.") from None
+    except yaml.YAMLError:
+        raise JobError(f"{path}: is not valid YAML.") from None
+    if not isinstance(said, dict):
+        raise JobError(f"{path}: must be a mapping with the keys {', '.join(_TYPES)}; see cluster_config/.")
+    for key, value in said.items():
+        _check(path, key, value)
+    if ("cluster" in said) == ("address" in said):
+        raise JobError(f"{path}: needs either cluster, a class that makes one, or address, where one runs.")
+    if "address" in said and (own := {"options", "workers", "adapt"} & set(said)):
+        raise JobError(f"{path}: {min(own)} is for a cluster that is made; the one at an address has its own.")
+    if "workers" in said and "adapt" in said:
+        raise JobError(f"{path}: give either workers, a fixed number, or adapt, as many as the work needs.")
+    return Description(file=path, **said)
+
+
+def _check(path: str, key: str, value: Any) -> None:
+    if key not in _TYPES:
+        raise JobError(f"{path}: there is no key '{key}' in a cluster file. {nearest(str(key), _TYPES)}")
+    kind, wanted = _TYPES[key]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise JobError(f"{path}: {key} must be {wanted}.")
+    if key == "wait":
+        _check_wait(path, str(value))
+
+
+def _check_wait(path: str, value: str) -> None:
+    from dask.utils import parse_timedelta
+
+    try:
+        parse_timedelta(value)
+    except (ValueError, KeyError):
+        raise JobError(f"{path}: wait must be {_TYPES['wait'][1]}; got {value}.") from None
+
+
+@contextmanager
+def made(described: Description) -> Iterator[Any]:
+    """The cluster that the file describes, with the workers it asks for; closed at the end."""
+    with _opened(described) as cluster:
+        try:
+            if described.workers is not None:
+                cluster.scale(described.workers)
+            if described.adapt is not None:
+                cluster.adapt(**described.adapt)
+        except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
+            key = "workers" if described.adapt is None else "adapt"
+            raise JobError(f"{described.file}: {described.cluster} does not take this {key}: {error}") from None
+        yield cluster
+
+
+def _opened(described: Description) -> Any:
+    make = _maker(described)
+    try:
+        return make(**described.options)
+    except (TypeError, ValueError, KeyError, ImportError) as error:
+        raise JobError(f"{described.file}: {described.cluster} does not take these options: {error}") from None
+    except Exception as error:
+        raise ClusterError(
+            f"{described.file}: {described.cluster} could not be started ({type(error).__name__}: {error})."
+        ) from None
+
+
+def _maker(described: Description) -> Callable[..., Any]:
+    """The class of the cluster, or the function that stands for one; what it needs must be installed."""
+    name = str(described.cluster)
+    for start, (package, extra) in _EXTRAS.items():
+        if f"{name}.".startswith(f"{start}.") and find_spec(package) is None:
+            raise JobError(f"{described.file}: {name} needs {package}. Type: pip install 'dpmask[{extra}]'")
+    module, _, attribute = name.rpartition(".")
+    try:
+        make = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError):
+        make = None
+    if not callable(make):
+        raise JobError(f"{described.file}: there is no cluster class '{name}' here. Install the package that has it.")
+    return make
