@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import dask
 
-from dpmask.engine.cluster_file import Description, made, read_description
+from dpmask.engine.cluster_file import Description, opened, read_description
 from dpmask.engine.progress import note
 from dpmask.errors import AccessError, ClusterError, DpmaskError, JobError
 
@@ -32,8 +31,7 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
         return
     described = read_description(cluster) if cluster else Description(file="--scheduler", address=scheduler)
     with ExitStack() as stack:
-        stack.enter_context(dask.config.set(described.config))
-        place = described.address or stack.enter_context(made(described))
+        place = stack.enter_context(opened(described))
         client = stack.enter_context(_client(place, described))
         _wait_for_workers(client, described)
         _require_same_versions(client)
@@ -57,37 +55,30 @@ def _require_certificates(described: Description) -> None:
     tls = dask.config.get("distributed.comm.tls")
     for path in (tls["ca-file"], tls["client"]["cert"], tls["client"]["key"]):
         if path and "\n" not in path and not os.path.isfile(path):
-            raise JobError(
-                f"{described.file}: there is no certificate file {path}. Make some: dpmask certificates FOLDER"
-            )
+            raise JobError(f"{described.file}: there is no file {path}. Make certificates: dpmask certificates FOLDER")
 
 
-def _refused(error: BaseException, described: Description) -> DpmaskError:
+def _refused(error: Exception, described: Description) -> DpmaskError:
     """What kept a client from its scheduler: nobody there, no TLS on one side, or certificates of two authorities."""
+    from distributed.comm import CommClosedError
+
     where = described.address or f"the cluster of {described.file}"
-    kinds = [type(cause) for cause in _causes(error)]
-    if any(issubclass(kind, ssl.SSLError) for kind in kinds):
-        return AccessError(
-            f"The scheduler at {where} and this process do not trust each other's TLS certificates. Both must have "
-            "theirs from one authority: use files of one run of dpmask certificates."
-        )
-    if kinds[0] in {TypeError, RuntimeError}:
+    if isinstance(error, TypeError | RuntimeError):
         return JobError(
             f"{described.file}: either the address {where} or the configuration speaks of TLS, not both. Give an "
             "address with tls:// and the certificates with --cluster FILE, as in cluster_config/tls.yaml."
         )
-    if any(issubclass(kind, ConnectionResetError) for kind in kinds):
-        return ClusterError(
-            f"What runs at {where} hung up. If it is a scheduler that wants TLS, use --cluster FILE with a file "
-            "such as cluster_config/tls.yaml."
+    if not isinstance(error, CommClosedError):
+        return ClusterError(f"No Dask scheduler answers at {where}. Start it, or correct the address.")
+    if where.startswith("tls://"):  # who does not trust the other hangs up
+        return AccessError(
+            f"The scheduler at {where} and this process do not trust each other's TLS certificates. Both must have "
+            "theirs from one authority: use files of one run of dpmask certificates."
         )
-    return ClusterError(f"No Dask scheduler answers at {where}. Start it, or correct the address.")
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
+    return ClusterError(
+        f"What runs at {where} hung up. If it is a scheduler that wants TLS, use --cluster FILE with a file "
+        "such as cluster_config/tls.yaml."
+    )
 
 
 def _wait_for_workers(client: Any, described: Description) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,8 +10,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+import dask
 import yaml
 
+from dpmask.engine.progress import note
 from dpmask.errors import ClusterError, JobError, nearest
 
 _EXTRAS = {
@@ -89,30 +92,83 @@ def _check_wait(path: str, value: str) -> None:
 
 
 @contextmanager
-def made(described: Description) -> Iterator[Any]:
-    """The cluster that the file describes, with the workers it asks for; closed at the end."""
-    with _opened(described) as cluster:
+def opened(described: Description) -> Iterator[Any]:
+    """The scheduler's address, or the cluster, with the workers the file asks for; configured as the file says."""
+    import distributed  # noqa: F401 - and the class: their own defaults must be there before some are changed for a while
+
+    make = _maker(described) if described.cluster else None
+    with dask.config.set(described.config):
+        if make is None:
+            yield described.address
+            return
+        cluster = _started(make, described)
         try:
-            if described.workers is not None:
-                cluster.scale(described.workers)
-            if described.adapt is not None:
-                cluster.adapt(**described.adapt)
-        except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
-            key = "workers" if described.adapt is None else "adapt"
-            raise JobError(f"{described.file}: {described.cluster} does not take this {key}: {error}") from None
-        yield cluster
+            _scale(cluster, described)
+            yield cluster
+        finally:
+            _close(cluster)
 
 
-def _opened(described: Description) -> Any:
-    make = _maker(described)
+def _started(make: Callable[..., Any], described: Description) -> Any:
     try:
         return make(**described.options)
     except (TypeError, ValueError, KeyError, ImportError) as error:
         raise JobError(f"{described.file}: {described.cluster} does not take these options: {error}") from None
     except Exception as error:
-        raise ClusterError(
-            f"{described.file}: {described.cluster} could not be started ({type(error).__name__}: {error})."
-        ) from None
+        raise ClusterError(f"{described.file}: {described.cluster} could not be started: {_told(error)}") from None
+
+
+def _close(cluster: Any) -> None:
+    """End the cluster. A cluster that fails to end changes nothing about the run, nor about what it failed with."""
+    from distributed import Status
+
+    try:
+        cluster.close()
+    except Exception as error:
+        cluster.status = Status.closed  # or Dask tries again for ten seconds when this process ends
+        note(f"the cluster did not end well ({type(error).__name__}): see that nothing of it is left")
+
+
+def _scale(cluster: Any, described: Description) -> None:
+    """Ask for workers: a fixed number, or as many as the work needs."""
+    adapt = described.adapt or {}
+    first = adapt.get("minimum") if described.workers is None else described.workers
+    try:
+        if first:
+            _ask_for(cluster, first)
+        if adapt:
+            cluster.adapt(**adapt)
+    except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
+        key = "adapt" if adapt else "workers"
+        raise JobError(f"{described.file}: {described.cluster} does not take this {key}: {error}") from None
+    except Exception as error:
+        raise ClusterError(f"{described.file}: no worker could be started: {_told(error)}") from None
+
+
+def _ask_for(cluster: Any, workers: int) -> None:
+    """Ask for workers and, where the class tells, find out at once whether the first can be had: a queue may refuse."""
+    from distributed import SpecCluster
+
+    if not isinstance(cluster, SpecCluster):
+        cluster.scale(workers)
+        return
+
+    async def asked() -> None:
+        cluster.scale(workers)  # by itself it would only log why there are none
+        await cluster._correct_state()
+
+    log = logging.getLogger("tornado.application")
+    before, log.disabled = log.disabled, True
+    try:
+        cluster.sync(asked)
+    finally:
+        log.disabled = before
+
+
+def _told(error: Exception) -> str:
+    """What went wrong, in a line: a command's last word, or all that is told."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
 
 
 def _maker(described: Description) -> Callable[..., Any]:
