@@ -14,7 +14,7 @@ import dask
 import yaml
 
 from dpmask.engine.progress import note
-from dpmask.errors import ClusterError, JobError, nearest
+from dpmask.errors import AccessError, ClusterError, JobError, nearest
 
 _EXTRAS = {
     # what a cluster's class needs, and the extra that brings it
@@ -23,6 +23,9 @@ _EXTRAS = {
     "dask_gateway": ("dask_gateway", "gateway"),
     "distributed.SSHCluster": ("asyncssh", "ssh"),
 }
+
+
+_NO_ACCESS = {401, 403, "PermissionDenied", "HostKeyNotVerifiable"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +116,18 @@ def _started(make: Callable[..., Any], described: Description) -> Any:
     try:
         return make(**described.options)
     except (TypeError, ValueError, KeyError, ImportError) as error:
-        raise JobError(f"{described.file}: {described.cluster} does not take these options: {error}") from None
+        raise JobError(f"{described.file}: {described.cluster} does not start with these options: {error}") from None
     except Exception as error:
-        raise ClusterError(f"{described.file}: {described.cluster} could not be started: {_told(error)}") from None
+        kind = AccessError if _is_about_access(error) else ClusterError
+        raise kind(f"{described.file}: {described.cluster} could not be started: {_told(error)}") from None
+
+
+def _is_about_access(error: BaseException | None) -> bool:
+    """Whether a login failed: an answer of HTTP, or SSH that does not trust a key or a host."""
+    if error is None:
+        return False
+    found = getattr(error, "status", None) in _NO_ACCESS or type(error).__name__ in _NO_ACCESS
+    return found or _is_about_access(error.__cause__)
 
 
 def _close(cluster: Any) -> None:
