@@ -92,3 +92,13 @@ def dask_cluster(folder, *options, worker=(), env=None, workers=1):
         command = (BIN / "dask", "worker", address, "--nworkers", workers, "--nthreads", "1", "--no-dashboard")
         with process(*command, *worker, log=log, env=env, cwd=folder):
             yield address
+
+
+class Unscalable:
+    """A cluster as Dask lets others write one, whose number of workers is fixed."""
+
+    def scale(self, workers):
+        raise NotImplementedError("its workers are counted")
+
+    def close(self):
+        pass

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from http import HTTPStatus
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import dask
 
@@ -68,6 +71,8 @@ def _refused(error: Exception, described: Description) -> DpmaskError:
             f"{described.file}: either the address {where} or the configuration speaks of TLS, not both. Give an "
             "address with tls:// and the certificates with --cluster FILE, as in cluster_config/tls.yaml."
         )
+    if isinstance(error, ValueError):
+        return JobError(f"{described.file}: {where} is no address of a scheduler such as tcp://scheduler:8786.")
     if not isinstance(error, CommClosedError):
         return ClusterError(f"No Dask scheduler answers at {where}. Start it, or correct the address.")
     if where.startswith("tls://"):  # who does not trust the other hangs up
@@ -101,8 +106,19 @@ def _say(client: Any) -> None:
     threads = client.nthreads()
     note(f"cluster: workers {len(threads)}, threads {sum(threads.values())}")
     with suppress(KeyError):
-        if client.dashboard_link:
+        if client.dashboard_link and _is_page(client.dashboard_link):
             note(f"dashboard: {client.dashboard_link}")
+
+
+def _is_page(link: str) -> bool:
+    """Whether there is a page. A server out of our reach may have one: others may be nearer."""
+    try:
+        with urlopen(link, timeout=2):  # noqa: S310 - the scheduler's own address
+            return True
+    except HTTPError as answer:
+        return answer.code != HTTPStatus.NOT_FOUND
+    except (OSError, ValueError):
+        return True
 
 
 def _require_same_versions(client: Any) -> None:

@@ -48,7 +48,7 @@ _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "options": (dict, "a mapping of what the class takes"),
     "workers": (int, "a whole number"),
     "adapt": (dict, "a mapping such as {minimum: 1, maximum: 20}"),
-    "wait": (str, "a time such as 10 min"),
+    "wait": (str, "a time such as 10 minutes"),
     "config": (dict, "a mapping of Dask's configuration"),
 }
 
@@ -79,10 +79,13 @@ def _check(path: str, key: str, value: Any) -> None:
     if key not in _TYPES:
         raise JobError(f"{path}: there is no key '{key}' in a cluster file. {nearest(str(key), _TYPES)}")
     kind, wanted = _TYPES[key]
-    if not isinstance(value, kind) or isinstance(value, bool):
+    fits = isinstance(value, kind) and not isinstance(value, bool)
+    if not fits:
         raise JobError(f"{path}: {key} must be {wanted}.")
     if key == "wait":
-        _check_wait(path, str(value))
+        _check_wait(path, value)
+    if key == "adapt" and not _is_range(value):
+        raise JobError(f"{path}: adapt takes minimum and maximum, whole numbers, and nothing else.")
 
 
 def _check_wait(path: str, value: str) -> None:
@@ -92,6 +95,11 @@ def _check_wait(path: str, value: str) -> None:
         parse_timedelta(value)
     except (ValueError, KeyError):
         raise JobError(f"{path}: wait must be {_TYPES['wait'][1]}; got {value}.") from None
+
+
+def _is_range(said: Mapping[str, Any]) -> bool:
+    low, high = said.get("minimum", 0), said.get("maximum")
+    return set(said) <= {"minimum", "maximum"} and type(low) is type(high) is int and 0 <= low <= high
 
 
 @contextmanager
@@ -115,19 +123,18 @@ def opened(described: Description) -> Iterator[Any]:
 def _started(make: Callable[..., Any], described: Description) -> Any:
     try:
         return make(**described.options)
-    except (TypeError, ValueError, KeyError, ImportError) as error:
-        raise JobError(f"{described.file}: {described.cluster} does not start with these options: {error}") from None
     except Exception as error:
-        kind = AccessError if _is_about_access(error) else ClusterError
-        raise kind(f"{described.file}: {described.cluster} could not be started: {_told(error)}") from None
+        root = _root(error)
+        if isinstance(root, TypeError | ValueError | KeyError | ImportError):
+            raise JobError(f"{described.file}: {described.cluster} does not start with these options: {root}") from None
+        # a login failed: an answer of HTTP, or SSH that does not trust a key or a host
+        refused = getattr(root, "status", None) in _NO_ACCESS or type(root).__name__ in _NO_ACCESS
+        kind = AccessError if refused else ClusterError
+        raise kind(f"{described.file}: {described.cluster} could not be started: {_told(root)}") from None
 
 
-def _is_about_access(error: BaseException | None) -> bool:
-    """Whether a login failed: an answer of HTTP, or SSH that does not trust a key or a host."""
-    if error is None:
-        return False
-    found = getattr(error, "status", None) in _NO_ACCESS or type(error).__name__ in _NO_ACCESS
-    return found or _is_about_access(error.__cause__)
+def _root(error: BaseException) -> BaseException:
+    return error if error.__cause__ is None else _root(error.__cause__)
 
 
 def _close(cluster: Any) -> None:
@@ -177,7 +184,7 @@ def _ask_for(cluster: Any, workers: int) -> None:
         log.disabled = before
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     """What went wrong, in a line: a command's last word, or all that is told."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__

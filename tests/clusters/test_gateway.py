@@ -101,7 +101,7 @@ def test_no_gateway(place, file, gateway):
     place.lake()
     ended = place.run("--cluster", file)
     assert ended.code == 5
-    assert "Cannot connect to host 127.0.0.1:9" in ended.err
+    assert "Connect call failed ('127.0.0.1', 9)" in ended.err
 
 
 def test_an_option_the_gateway_does_not_offer(place, file):
