@@ -189,7 +189,7 @@ def sweep(
     from dpmask.job.sweep import sweep as make_sweep
 
     progress = Progress()
-    with connected(scheduler, cluster), listening(progress.passes):
+    with listening(progress.passes), connected(scheduler, cluster):
         swept = make_sweep(job, over, risk=risk, loss=loss, report=report, tell=progress.stage)
     progress.close()
     if as_json:
@@ -254,7 +254,7 @@ def evaluate(
     from dpmask.job.evaluate import evaluate as measure
 
     progress = Progress()
-    with connected(scheduler, cluster), listening(progress.passes):
+    with listening(progress.passes), connected(scheduler, cluster):
         found = measure(
             original,
             masked,
@@ -306,7 +306,7 @@ def generate(
     from dpmask.lake.generate import generate_lake
 
     progress = Progress()
-    with connected(scheduler, cluster), listening(progress.passes):
+    with listening(progress.passes), connected(scheduler, cluster):
         made = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
     progress.close()
     deed = "Wrote" if made.fresh else "Already there, nothing was changed:"
@@ -321,6 +321,21 @@ def _whole_number(text: str) -> int:
     if not number.is_integer():
         raise click.BadParameter(f"'{text}' is not a whole number such as 1e6.", param_hint="--rows")
     return int(number)
+
+
+@cli.command()
+@click.argument("folder")
+@click.option("--days", default=365, show_default=True, help="How long they are good for.")
+@_told
+def certificates(folder: str, days: int) -> None:
+    """Make a private authority and TLS certificates for the scheduler, workers and clients of a Dask cluster.
+
+    Whoever has a key of FOLDER can use the cluster. Nothing is overwritten.
+    """
+    from dpmask.engine.certificates import make_certificates
+
+    for path in make_certificates(folder, days):
+        say(path)
 
 
 @cli.group()

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from importlib import import_module
+from contextlib import ExitStack, contextmanager, suppress
+from http import HTTPStatus
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import dask
-import yaml
 
+from dpmask.engine.cluster_file import Description, opened, read_description
 from dpmask.engine.dispatch import only_on
-from dpmask.errors import ClusterError, JobError
+from dpmask.engine.progress import note
+from dpmask.errors import AccessError, ClusterError, DpmaskError, JobError
 
 _SAME = ("dpmask", "dask", "distributed", "numpy", "scipy", "pyarrow", "cryptography")
-_KEYS = ("cluster", "options", "workers", "config")
 
 
 @contextmanager
@@ -30,23 +33,94 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
     if not scheduler and not cluster:
         yield None
         return
-    from distributed import Client
-
+    described = read_description(cluster) if cluster else Description(file="--scheduler", address=scheduler)
     with ExitStack() as stack:
-        address = scheduler if cluster is None else stack.enter_context(_made(cluster))
-        try:
-            client = stack.enter_context(Client(address))
-        except (OSError, ValueError):
-            raise ClusterError(
-                f"No Dask scheduler answers at {scheduler or cluster}. Start it, or correct the address."
-            ) from None
-        try:
-            client.wait_for_workers(1, timeout=dask.config.get("distributed.comm.timeouts.connect"))
-        except TimeoutError:
-            raise ClusterError(f"The scheduler at {scheduler or cluster} has no workers. Start some.") from None
+        place = stack.enter_context(opened(described))
+        client = stack.enter_context(_client(place, described))
+        _wait_for_workers(client, described)
         _require_same_versions(client)
+        _say(client)
         with only_on(client):
             yield client
+
+
+def _client(place: Any, described: Description) -> Any:
+    """A client of a cluster, or of the scheduler at an address."""
+    from distributed import Client
+
+    _require_certificates(described)
+    try:
+        return Client(place)
+    except (OSError, ValueError, RuntimeError, TypeError) as error:
+        raise _refused(error, described) from None
+
+
+def _require_certificates(described: Description) -> None:
+    """Refuse names of certificate files that are not there; OpenSSL would not say which."""
+    tls = dask.config.get("distributed.comm.tls")
+    for path in (tls["ca-file"], tls["client"]["cert"], tls["client"]["key"]):
+        if path and "\n" not in path and not os.path.isfile(path):
+            raise JobError(f"{described.file}: there is no file {path}. Make certificates: dpmask certificates FOLDER")
+
+
+def _refused(error: Exception, described: Description) -> DpmaskError:
+    """What kept a client from its scheduler: nobody there, no TLS on one side, or certificates of two authorities."""
+    from distributed.comm import CommClosedError
+
+    where = described.address or f"the cluster of {described.file}"
+    if isinstance(error, TypeError | RuntimeError):
+        return JobError(
+            f"{described.file}: either the address {where} or the configuration speaks of TLS, not both. Give an "
+            "address with tls:// and the certificates with --cluster FILE, as in cluster_config/tls.yaml."
+        )
+    if isinstance(error, ValueError):
+        return JobError(f"{described.file}: {where} is no address of a scheduler such as tcp://scheduler:8786.")
+    if not isinstance(error, CommClosedError):
+        return ClusterError(f"No Dask scheduler answers at {where}. Start it, or correct the address.")
+    if where.startswith("tls://"):  # who does not trust the other hangs up
+        return AccessError(
+            f"The scheduler at {where} and this process do not trust each other's TLS certificates. Both must have "
+            "theirs from one authority: use files of one run of dpmask certificates."
+        )
+    return ClusterError(
+        f"What runs at {where} hung up. If it is a scheduler that wants TLS, use --cluster FILE with a file "
+        "such as cluster_config/tls.yaml."
+    )
+
+
+def _wait_for_workers(client: Any, described: Description) -> None:
+    """The first worker is enough to begin; more may join later."""
+    from dask.utils import parse_timedelta
+
+    wait = described.wait or dask.config.get("distributed.comm.timeouts.connect")
+    try:
+        client.wait_for_workers(1, timeout=parse_timedelta(wait))
+    except TimeoutError:
+        if described.address:
+            raise ClusterError(f"The scheduler at {described.address} has no workers. Start some.") from None
+        raise ClusterError(
+            f"{described.file}: no worker came within {wait}. See the queue and the logs, or raise wait."
+        ) from None
+
+
+def _say(client: Any) -> None:
+    """How much cluster there is, and where to watch it."""
+    threads = client.nthreads()
+    note(f"cluster: workers {len(threads)}, threads {sum(threads.values())}")
+    with suppress(KeyError):
+        if client.dashboard_link and _is_page(client.dashboard_link):
+            note(f"dashboard: {client.dashboard_link}")
+
+
+def _is_page(link: str) -> bool:
+    """Whether there is a page. A server out of our reach may have one: others may be nearer."""
+    try:
+        with urlopen(link, timeout=2):  # noqa: S310 - the scheduler's own address
+            return True
+    except HTTPError as answer:
+        return answer.code != HTTPStatus.NOT_FOUND
+    except (OSError, ValueError):
+        return True
 
 
 def _require_same_versions(client: Any) -> None:
@@ -61,40 +135,3 @@ def _require_same_versions(client: Any) -> None:
                 raise ClusterError(
                     f"The worker at {address} {found}, this process has {ours.get(package)}. Install the same on both."
                 )
-
-
-@contextmanager
-def _made(path: str) -> Iterator[Any]:
-    """The cluster that a file describes: its class, options for it, how many workers, and Dask's configuration."""
-    described = _described(path)
-    module, _, name = str(described["cluster"]).rpartition(".")
-    try:
-        make = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError):
-        make = None
-    if not isinstance(make, type):
-        raise JobError(
-            f"{path}: there is no cluster class '{described['cluster']}' here. Install the package that has it."
-        )
-    with dask.config.set(described.get("config", {})):
-        try:
-            made = make(**described.get("options", {}))
-        except (TypeError, ValueError) as error:
-            raise JobError(f"{path}: {name} does not take these options: {error}") from None
-        with made as cluster:
-            if "workers" in described:
-                cluster.scale(described["workers"])
-            yield cluster
-
-
-def _described(path: str) -> dict[str, Any]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            described = yaml.safe_load(file)
-    except OSError:
-        raise JobError(f"{path}: there is no such cluster file, or it cannot be read.") from None
-    except yaml.YAMLError:
-        raise JobError(f"{path}: is not valid YAML.") from None
-    if not isinstance(described, dict) or "cluster" not in described or set(described) - set(_KEYS):
-        raise JobError(f"{path}: must be a mapping with the key cluster and, if wanted, {', '.join(_KEYS[1:])}.")
-    return described

@@ -1,5 +1,6 @@
 """Every benchmark runs, at about a hundredth of its size. Its figures mean something only at full size: see each file."""
 
+import bench_engine
 import bench_fuzzy
 import bench_linkage
 import bench_memory
@@ -81,3 +82,11 @@ def test_refinement(capsys, reference):
     (seconds,) = bench_refinement.main(["--rows", "5e4", "--requirements", "1", "--data", str(reference)])
     assert seconds > 0
     assert '"ratio_to_one"' in capsys.readouterr().out
+
+
+def test_engine(capsys):
+    overhead, first, speed_up = bench_engine.main(["--blocks", "20", "--passes", "2", "--rounds", "1", "--rows", "4e4"])
+    assert min(overhead.values()) > 0
+    assert first > 0
+    assert speed_up > 0
+    assert '"benchmark": "engine, speed-up"' in capsys.readouterr().out

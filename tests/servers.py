@@ -1,0 +1,104 @@
+"""Real servers on loopback, each started for a test and stopped by its own process id."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+CONFIG = Path(__file__).parents[1] / "cluster_config"
+BIN = Path(sys.executable).parent
+
+
+@contextmanager
+def process(*command, log, env=None, cwd=None):
+    """A process that runs inside the block; its output goes to ``log``, where a failing test can look."""
+    with log.open("a") as file:
+        started = subprocess.Popen(
+            [str(part) for part in command], stdout=file, stderr=file, cwd=cwd, env={**os.environ, **(env or {})}
+        )
+    try:
+        yield started
+    finally:
+        started.send_signal(signal.SIGTERM)
+        try:
+            started.wait(10)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait(10)
+
+
+def until(found, what, seconds=30):
+    """What ``found()`` gives, once it gives something."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if result := found():
+            return result
+        time.sleep(0.05)
+    raise TimeoutError(what)
+
+
+def answers(port):
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def need(*programs, root=False):
+    """Skip where a server's programs are not installed, or only root may run it."""
+    missing = [name for name in programs if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}; .ci/run installs the Debian packages")
+    if root and os.geteuid() != 0:
+        pytest.skip("needs to be root")
+
+
+def cluster_file(folder, name, **changes):
+    """A file of cluster_config/ with other addresses, queues and the like: key or key.option, and its value."""
+    said = yaml.safe_load((CONFIG / f"{name}.yaml").read_text(encoding="utf-8"))
+    for path, value in changes.items():
+        key, _, option = path.partition("__")
+        if not option:
+            said[key] = value
+        else:
+            assert option in said[key], f"{name}.yaml has no {key}: {option} to change"
+            said[key][option] = value
+    written = folder / f"{name}.yaml"
+    written.write_text(yaml.safe_dump(said), encoding="utf-8")
+    return written
+
+
+@contextmanager
+def dask_cluster(folder, *options, worker=(), env=None, workers=1):
+    """A scheduler and its workers as processes of their own; yields the scheduler's address."""
+    file, log = folder / "scheduler.json", folder / "dask.log"
+    command = (BIN / "dask", "scheduler", "--scheduler-file", file, "--port", "0", "--dashboard-address", "127.0.0.1:0")
+    with process(*command, *options, log=log, env=env, cwd=folder):
+        until(file.exists, log)
+        address = until(lambda: yaml.safe_load(file.read_text()), log)["address"]
+        command = (BIN / "dask", "worker", address, "--nworkers", workers, "--nthreads", "1", "--no-dashboard")
+        with process(*command, *worker, log=log, env=env, cwd=folder):
+            yield address
+
+
+class Unscalable:
+    """A cluster as Dask lets others write one, whose number of workers is fixed."""
+
+    def scale(self, workers):
+        raise NotImplementedError("its workers are counted")
+
+    def close(self):
+        pass
