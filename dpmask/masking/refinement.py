@@ -37,6 +37,7 @@ from dpmask.lake.keys import require_groupable
 from dpmask.lake.made import Made, replaced_schema, text_column, with_made
 from dpmask.lake.taxonomy import Branch, read_taxonomy
 from dpmask.masking.refinement_attributes import SUPPRESSED
+from dpmask.masking.refinement_blocks import Coded, CodedBlock, as_held
 from dpmask.masking.refinement_guide import (
     DISTORTION,
     Labels,
@@ -53,7 +54,7 @@ from dpmask.masking.refinement_release import (
     interval_names,
     parsed_bound,
 )
-from dpmask.masking.refinement_rounds import Coded, CodedBlock, Outcome, Quasi, Step, as_held, refine
+from dpmask.masking.refinement_rounds import Outcome, Quasi, Step, refine
 from dpmask.parameters import require_choice, require_number
 
 Counts = NDArray[np.int64]
