@@ -17,7 +17,7 @@ _LIBRARIES = ("numpy", "scipy", "pyarrow", "cryptography")
 
 
 def account(
-    prepared: Prepared, fitted: Sequence[Any], results: Mapping[str, Any], verdicts: Sequence[Verdict]
+    prepared: Prepared, fitted: Sequence[Any], rows: int, results: Mapping[str, Any], verdicts: Sequence[Verdict]
 ) -> dict[str, Any]:
     """Everything of a run that people or programs may want to read; ``public_part`` is what they may see."""
     job, schema = prepared.job, prepared.lake.schema
@@ -30,7 +30,7 @@ def account(
         "dpmask": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
         "key": {"fingerprint": prepared.key.fingerprint, "experiment": prepared.key.experiment},
-        "rows": prepared.lake.rows,
+        "rows": rows,
         "order": job.file.order,
         "schema": [
             {"name": name, "type": str(schema.field(name).type), "role": job.role(name), "masked": name in masked}

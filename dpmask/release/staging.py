@@ -12,6 +12,7 @@ import numpy as np
 from dpmask.engine.draws import Subkey, shuffled
 from dpmask.engine.passes import Block, Span
 from dpmask.lake.columns import Rows
+from dpmask.lake.dropping import POSITION, with_positions
 from dpmask.lake.recipe import open_parquet
 from dpmask.lake.storage import Place
 from dpmask.lake.table import Table
@@ -40,7 +41,10 @@ class Folder:
 def stage(table: Table, columns: Sequence[str], folder: Folder) -> list[StagedFile]:
     """Mask every block and write it. One pass, and a small one before it over dictionary columns, if there are any."""
     categories = _categories(table, columns)
-    return table.map(columns, partial(_write, folder, categories), "mask")
+    write = partial(_write, folder, categories)
+    if table.origins:
+        return with_positions(table).map([*columns, POSITION], write, "mask")
+    return table.map(columns, write, "mask")
 
 
 def _categories(table: Table, columns: Sequence[str]) -> dict[str, frozenset[int]]:
@@ -62,24 +66,27 @@ def _name(number: int) -> str:
 
 
 def _write(folder: Folder, categories: Mapping[str, frozenset[int]], rows: Rows, span: Span) -> StagedFile:
-    name = _name(span.number)
-    rows = keep_categories(rows, categories)
+    """Write one block; which records its rows were is noted where these were shuffled, or some dropped."""
+    name, some = _name(span.number), POSITION in rows.schema.names
+    positions = rows.column(POSITION).to_numpy() if some else span.first + np.arange(rows.num_rows)
+    rows = keep_categories(rows.drop_columns([POSITION]) if some else rows, categories)
     if folder.order is not None:
         order = shuffled(folder.order, span.first, rows.num_rows)
-        write_positions(order + span.first, folder.pairing / name)
-        rows = reordered(rows, order)
+        rows, positions = reordered(rows, order), positions[order]
+    if some or folder.order is not None:
+        write_positions(positions, folder.pairing / name)
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}
     written = write_rows(rows, folder.staging / name)
     return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls)
 
 
 def staged_table(table: Table, columns: Sequence[str], folder: Folder) -> Table:
-    """The staged files as a table with the same blocks as the source, every record back at its position."""
+    """The staged files as a table with the blocks of the masked one, every record back at its position."""
     blocks = []
     for number, (first, rows, _) in enumerate(table.blocks):
         url = (folder.staging / _name(number)).full_url
         blocks.append(Block(first, rows, _StagedBlock(url, first, rows, folder.order)))
-    return Table(bare_schema(table.masked_schema, columns), tuple(blocks), table.nullable)
+    return Table(bare_schema(table.masked_schema, columns), tuple(blocks), table.nullable, origins=table.origins)
 
 
 @dataclass(frozen=True)
