@@ -76,7 +76,7 @@ def test_intervals_as_numbers(place, form):
         ({"mask": [STEP | {"domains": {"age": [0, 100]}}]}, "column 'children' is int8: declare its domain"),
         ({"mask": [STEP | {"guide": {"column": "membre"}}]}, "Did you mean 'member'"),
         ({"mask": [STEP | {"guide": "luck"}]}, "guide must be"),
-        ({"mask": [STEP | {"suppress_records": 0.01}]}, "suppress_records is not built yet"),
+        ({"mask": [STEP | {"suppress_records": 0.9}]}, "suppress_records must be a number >= 0 and <= 0.5; got 0.9"),
         ({"mask": [STEP, {"method": "noise", "columns": ["age"], "scale": 1}]}, "column 'age' must be numeric"),
         ({"mask": [STEP | {"requirements": [{"columns": ["id"], "k": 2}], "taxonomies": {"id": None}, "domains": {}}]}, "identifier"),
         (

@@ -8,7 +8,7 @@ from refinement_reference import Reference
 import dpmask
 from dpmask.errors import InputError, JobError
 from dpmask.lake import coding
-from dpmask.masking import refinement_rounds
+from dpmask.masking import refinement_drops, refinement_rounds
 
 A, B, C, D, E, F = ((leaf, ()) for leaf in "abcdef")
 TREE = ("any", (("ab", (A, B)), C, ("def", (D, E, F))))
@@ -111,6 +111,27 @@ def test_dropping_against_the_definition(seed, guided):
     assert found.figures.dropped == len(frame) - len(masked) <= allowed
     for columns, k in requirements:
         assert masked.groupby(columns, dropna=False).size().min() >= k
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dropping_in_parts_changes_nothing(seed, monkeypatch):
+    """Where cells outgrow their budget, groups are counted in parts, up to so many."""
+    frame, requirements = random_case(seed)
+    usual = fitted(frame, requirements, {"column": "class"}, suppress_records=0.05)
+    parts = []
+
+    class Seen(refinement_drops.Part):
+        def has(self, keys):
+            parts.append(self.of)
+            return super().has(keys)
+
+    monkeypatch.setattr(refinement_drops, "Part", Seen)
+    monkeypatch.setattr(refinement_rounds, "CELL_BUDGET", 8)
+    monkeypatch.setattr(refinement_drops, "_MOST_PARTS", 16)
+    found = fitted(frame, requirements, {"column": "class"}, suppress_records=0.05)
+    assert max(parts) > 1
+    assert (found.steps, found.figures) == (usual.steps, usual.figures)
+    assert found.mask(frame).equals(usual.mask(frame))
 
 
 SMALL = pd.DataFrame({"a": ["x", "y", None, "x"] * 10, "n": [1.0, 2.0, np.nan, 4.0] * 10, "c": [1] * 40})
