@@ -58,7 +58,8 @@ def public_part(whole: Mapping[str, Any]) -> dict[str, Any]:
 
 def _public_step(step: Mapping[str, Any]) -> dict[str, Any]:
     parameters = {name: value for name, value in step["parameters"].items() if name not in step["withheld"]}
-    return {"method": step["method"], "parameters": parameters, "statement": step["statement"]}
+    told = {"method": step["method"], "parameters": parameters, "statement": step["statement"]}
+    return told | ({"solution": step["solution"]} if step["solution"] else {})
 
 
 def _step(said: Mapping[str, Any], step: Any) -> dict[str, Any]:
@@ -70,6 +71,7 @@ def _step(said: Mapping[str, Any], step: Any) -> dict[str, Any]:
         "parameters": parameters,
         "withheld": list(getattr(step.method, "withheld", ())),
         "statement": step.statement(),
+        "solution": step.solution() if hasattr(step, "solution") else None,
         "weaknesses": step.weaknesses(),
         "figures": step.figures.to_dict() if step.method.judged else None,
     }

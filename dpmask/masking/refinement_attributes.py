@@ -243,6 +243,5 @@ class Suppressed(Attribute):
     def drawn(self) -> dict[str, Any]:
         """What is told, and beside it what is not."""
         names = [self.name_of(code, code + 1) for code in sorted(self.disclosed)]
-        return {"value": SUPPRESSED} | (
-            {"children": [{"value": name} for name in [*names, SUPPRESSED]]} if names else {}
-        )
+        rest = [SUPPRESSED] if self.hidden.any() else []
+        return {"value": SUPPRESSED} | ({"children": [{"value": name} for name in names + rest]} if names else {})

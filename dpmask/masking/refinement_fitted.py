@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpmask.engine.draws import Subkey
+from dpmask.kernels.information import TIE
 from dpmask.lake import table as tables
 from dpmask.lake.columns import Rows, require_known
 from dpmask.lake.made import with_made
@@ -15,7 +16,7 @@ from dpmask.masking.refinement_attributes import SUPPRESSED
 from dpmask.masking.refinement_checks import WHO
 from dpmask.masking.refinement_drops import DroppedGroups
 from dpmask.masking.refinement_guide import DISTORTION, Labels
-from dpmask.masking.refinement_release import Released, interval
+from dpmask.masking.refinement_release import Released, interval, parsed_bound
 from dpmask.masking.refinement_rounds import Step
 
 if TYPE_CHECKING:
@@ -129,8 +130,7 @@ class FittedRefinement:
         """
         guided = self.method.guide != DISTORTION
         steps = [
-            {"attribute": step.attribute, "value": step.value}
-            | ({"score": float(f"{step.score:.2g}")} if guided else {})
+            {"attribute": step.attribute, "value": step.value} | ({"score": _rounded(step.score)} if guided else {})
             for step in self.steps
         ]
         return {"cuts": dict(self.cuts), "trees": dict(self.figures.trees), "refinements": steps}
@@ -138,21 +138,16 @@ class FittedRefinement:
     def statement(self) -> str:
         """What a reader of the release may know: the requirements and the solution."""
         held = "; ".join(f"{', '.join(one['columns'])}: {one['k']}" for one in self.method.requirements)
-        cuts = "; ".join(f"{column}: {_told_cut(cut)}" for column, cut in self.cuts.items())
+        cuts = "; ".join(
+            f"{column}: {_told_cut(cut, column in self.method.domains)}" for column, cut in self.cuts.items()
+        )
         dropped = f" {self.figures.dropped:,} of {self.figures.rows:,} records were left out for it."
-        order = "; ".join(_told_step(step) for step in self.solution()["refinements"])
         return (
             "Values were made coarser, the same everywhere, so that every row of these columns is shared by at least "
             f"so many records: {held}.{dropped if self.figures.dropped else ''} Values are masked to: {cuts}. "
             f"'{SUPPRESSED}' stands for a value that is not told; intervals hold their lower bound, not their upper "
-            f"one. Refined in this order{self._told_scores}: {order or 'nothing'}."
+            "one. The manifest's solution has all of them, the trees, and the refinements in their order."
         )
-
-    @property
-    def _told_scores(self) -> str:
-        if self.method.guide == DISTORTION:
-            return ""
-        return ", with the bits of the guide's classes gained for each record of anonymity lost"
 
     def warnings(self) -> list[str]:
         """Columns that tell nothing any more."""
@@ -168,23 +163,31 @@ class FittedRefinement:
             "Groups are as large as required only for the declared columns: who knows other released columns, too, may "
             "find a record among fewer.",
             "Records of a group may share their sensitive values: measure groups for l-diversity and confidence.",
+            *([_EDGES] if self.method.domains else []),
             *([_ABSENT] if self.figures.dropped else []),
             *self.warnings(),
         ]
 
 
+_SHOWN = 12
+_EDGES = "The inner bounds of intervals are values of records: of each the smallest one above it."
 _ABSENT = (
     "Records were left out: totals of the release are off by as many, and who knows that a person is in the source and "
     "finds no group for them learns that they were rare."
 )
 
 
-def _told_cut(cut: Sequence[Any]) -> str:
-    if all(isinstance(one, float) for one in cut):
-        return ", ".join(interval(low, high, date=False) for low, high in pairwise(cut))
-    return ", ".join(cut)
+def _told_cut(cut: Sequence[Any], ordered: bool) -> str:
+    """All values; of very many only how many, and from where to where."""
+    values = [str(one) for one in cut]
+    if ordered:
+        date, bounds = isinstance(cut[0], str), [parsed_bound(one) for one in cut]
+        values = [interval(low, high, date) for low, high in pairwise(bounds)]
+    if len(values) > _SHOWN:
+        return f"{len(values)} values" + (f" from {values[0]} to {values[-1]}" if ordered else "")
+    return ", ".join(values)
 
 
-def _told_step(step: Mapping[str, Any]) -> str:
-    score = f" ({step['score']:g})" if "score" in step else ""
-    return f"{step['attribute']} {step['value']}{score}"
+def _rounded(score: float) -> float:
+    """Two digits; what is only rounding is nothing."""
+    return float(f"{score:.2g}") if score > TIE else 0.0
