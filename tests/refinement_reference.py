@@ -20,9 +20,10 @@ def gain(parts):
 class Reference:
     """``records`` are mappings; ``kinds`` say of each attribute: a tree (value, children), a pair [low, high), or None."""
 
-    def __init__(self, records, kinds, requirements, classes, guided=True):
+    def __init__(self, records, kinds, requirements, classes, guided=True, allowed=0):
         self.records, self.kinds, self.requirements = records, kinds, requirements
-        self.classes, self.guided = classes, guided
+        self.classes, self.guided, self.allowed = classes, guided, allowed
+        self.left = set(range(len(records)))
         self.masked = {name: [self.top(name)] * len(records) for name in kinds}
         self.cut = {name: [self.top(name)] for name in kinds}
 
@@ -83,6 +84,77 @@ class Reference:
 
     def smallest(self, columns, masked):
         return min(Counter(zip(*(masked[name] for name in columns), strict=True)).values())
+
+    def stable(self, masked):
+        """The largest set of records whose groups are all large enough."""
+        left = set(range(len(self.records)))
+        while True:
+            small = set()
+            for columns, k in self.requirements:
+                groups = self.groups(columns, masked, left)
+                small.update(n for group in groups if len(group) < k for n in group)
+            if not small:
+                return left
+            left -= small
+
+    def groups(self, columns, masked, left):
+        found = {}
+        for n in left:
+            found.setdefault(tuple(masked[name][n] for name in columns), []).append(n)
+        return list(found.values())
+
+    def run_dropping(self):
+        """With some records dropped: every candidate is tried to the end."""
+        steps = []
+        while True:
+            best = None
+            for name in self.kinds:
+                for node in self.cut[name]:
+                    for _, nodes, new in self.children(name, node):
+                        masked = dict(self.masked)
+                        masked[name] = [new.get(n, value) for n, value in enumerate(self.masked[name])]
+                        score = self.dropping_score(name, node, masked, new)
+                        left = self.stable(masked)
+                        if score is None or len(self.records) - len(left) > self.allowed:
+                            continue
+                        if best is None or score > best[0] + TIE:
+                            best = score, name, node, nodes, masked[name], left
+            if best is None:
+                return steps
+            score, name, node, nodes, self.masked[name], self.left = best
+            place = self.cut[name].index(node)
+            self.cut[name][place : place + 1] = nodes
+            sizes = [len(g) for columns, _ in self.requirements for g in self.groups(columns, self.masked, self.left)]
+            steps.append((name, score, min(sizes)))
+
+    def dropping_score(self, name, node, masked, new):
+        falls, most = [], 0
+        for columns, k in self.requirements:
+            if name not in columns:
+                continue
+            now = min(len(group) for group in self.groups(columns, self.masked, self.left))
+            touched = {n for group in self.groups(columns, self.masked, self.left) for n in group
+                       if any(new.get(m, "*") != "*" for m in group)}  # fmt: skip
+            after = [g for g in self.groups(columns, masked, self.left) if g[0] in touched]
+            if not after:
+                return None
+            small = [g for g in after if len(g) < k]
+            told = {masked[name][g[0]] for g in after if len(g) >= k}
+            if node == "*":
+                if not told - {"*"}:
+                    return None
+            elif small and len(told) < 2:
+                return None
+            lost = sum(map(len, small))
+            most = max(most, lost)
+            falls.append(now - (0 if lost else min(now, *map(len, after))))
+        parts = {}
+        for n, value in new.items():
+            parts.setdefault(value, []).append(self.classes[n])
+        if self.guided:
+            return gain(list(parts.values())) / (sum(falls) / len(falls) + 1)
+        refined = len(new) if node != "*" else sum(v != "*" for v in new.values())
+        return float(refined - most)
 
     def run(self):
         steps = []

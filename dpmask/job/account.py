@@ -17,7 +17,7 @@ _LIBRARIES = ("numpy", "scipy", "pyarrow", "cryptography")
 
 
 def account(
-    prepared: Prepared, fitted: Sequence[Any], results: Mapping[str, Any], verdicts: Sequence[Verdict]
+    prepared: Prepared, fitted: Sequence[Any], rows: int, results: Mapping[str, Any], verdicts: Sequence[Verdict]
 ) -> dict[str, Any]:
     """Everything of a run that people or programs may want to read; ``public_part`` is what they may see."""
     job, schema = prepared.job, prepared.lake.schema
@@ -30,7 +30,7 @@ def account(
         "dpmask": __version__,
         "libraries": {name: version(name) for name in _LIBRARIES},
         "key": {"fingerprint": prepared.key.fingerprint, "experiment": prepared.key.experiment},
-        "rows": prepared.lake.rows,
+        "rows": rows,
         "order": job.file.order,
         "schema": [
             {"name": name, "type": str(schema.field(name).type), "role": job.role(name), "masked": name in masked}
@@ -58,7 +58,8 @@ def public_part(whole: Mapping[str, Any]) -> dict[str, Any]:
 
 def _public_step(step: Mapping[str, Any]) -> dict[str, Any]:
     parameters = {name: value for name, value in step["parameters"].items() if name not in step["withheld"]}
-    return {"method": step["method"], "parameters": parameters, "statement": step["statement"]}
+    told = {"method": step["method"], "parameters": parameters, "statement": step["statement"]}
+    return told | ({"solution": step["solution"]} if step["solution"] else {})
 
 
 def _step(said: Mapping[str, Any], step: Any) -> dict[str, Any]:
@@ -70,6 +71,7 @@ def _step(said: Mapping[str, Any], step: Any) -> dict[str, Any]:
         "parameters": parameters,
         "withheld": list(getattr(step.method, "withheld", ())),
         "statement": step.statement(),
+        "solution": step.solution() if hasattr(step, "solution") else None,
         "weaknesses": step.weaknesses(),
         "figures": step.figures.to_dict() if step.method.judged else None,
     }

@@ -103,21 +103,26 @@ def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequ
         }
         return Sides(keyed.original, keyed.masked, lakes, told)
     folder = _pairing_folder(paired_by, manifest, original)
-    _require_as_many(original, release)
-    return Sides(original, _like(in_source_order(release, folder), original), lakes, {"by": "private folder"})
+    if release.rows > original.rows:
+        _require_as_many(original, release)
+    told = {"by": "private folder"} | (
+        {"originals_without_masked": original.rows - release.rows} if release.rows < original.rows else {}
+    )
+    return Sides(original, _like(in_source_order(release, folder, original.rows), original), lakes, told)
 
 
 def _require_as_many(original: Lake, masked: Lake) -> None:
     if original.rows != masked.rows:
         raise JobError(
             f"{_WHO}: the original has {original.rows:,} records and the masked lake {masked.rows:,}, so they do not "
-            "pair by position. Pair them by a column: --paired-by COLUMN."
+            "pair by position. Pair them by a column, --paired-by COLUMN, or, where a job dropped records, by the "
+            "private folder of its run, --paired-by FOLDER."
         )
 
 
 def _like(masked: Table, original: Table) -> Table:
-    """The masked table in the original's blocks."""
-    same = [block[:2] for block in masked.blocks] == [block[:2] for block in original.blocks]
+    """The masked table in the original's blocks, unless records were dropped from it."""
+    same = bool(masked.origins) or [block[:2] for block in masked.blocks] == [block[:2] for block in original.blocks]
     return masked if same else recut(masked, original.blocks)
 
 

@@ -154,6 +154,9 @@ def _check_steps(job: Job, lake: Lake) -> None:
     for number, method in enumerate(job.methods):
         _under(job, ("mask", number), lambda method=method, table=table: method.check(table))
         _refuse_identifiers(job, ("mask", number), method.masks)
+        if number and getattr(method, "drops", False):
+            text = "a step that drops records must be the first: groups that others made would lose members."
+            raise JobError(job.text.error(("mask", number), text))
         planned: Any = _Planned(method.masks, getattr(method, "masked_schema", _same_schema))
         table = replace(table, steps=(*table.steps, planned))
     for number, measure in enumerate(job.measures):

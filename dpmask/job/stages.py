@@ -79,7 +79,7 @@ def _release(under_way: Run, prepared: Prepared, checkpoint: Checkpoint) -> None
     with checkpoint.journal(resume=under_way.resume) as journal:
         done = mask_and_measure(under_way, prepared)
         with under_way.stage("decide"):
-            told = account(prepared, done.fitted, done.results, done.verdicts)
+            told = account(prepared, done.fitted, done.masked.rows, done.results, done.verdicts)
             compared = _compared(prepared, done, told)
             (own / "report.html").write(report_page(told, compared).encode())
             under_way.outcome.update(
@@ -131,6 +131,7 @@ def mask_and_measure(under_way: Run, prepared: Prepared) -> Measured:
         under_way.outcome["warnings"] = found + _not_attacked(job) + _key_used_before(prepared)
         files = stage(table, prepared.columns, folder)
         flush()
+        under_way.outcome["rows"] = table.rows
     with under_way.stage("measure"):
         masked = staged_table(table, prepared.columns, folder)
         results = {m.name: measure_function(m.measure)(prepared.lake, masked, **m.parameters) for m in job.measures}
@@ -247,10 +248,12 @@ def _already_released(under_way: Run, prepared: Prepared) -> bool:
 
 
 def _say_already(under_way: Run, prepared: Prepared) -> None:
-    own = prepared.private / prepared.run
+    own, standing = prepared.private / prepared.run, prepared.standing
     under_way.outcome.update(
         status="already released", release=prepared.target.full_url, report=(own / "report.html").full_url
     )
+    if standing is not None and standing.manifest is not None:
+        under_way.outcome["rows"] = standing.manifest["rows"]
 
 
 def _same_versions(prepared: Prepared) -> bool:

@@ -19,6 +19,7 @@ from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_b
 from dpmask.engine.tasks import contents_of
 from dpmask.errors import InputError, JobError
 from dpmask.lake.columns import Rows, require_known
+from dpmask.lake.dropping import POSITION, with_positions
 from dpmask.lake.table import Meeting, Step, Table
 
 _FRAME_ROWS = 1_000_000
@@ -101,13 +102,16 @@ def _schema(frame: pd.DataFrame) -> Any:
 
 
 def to_dask(table: Table) -> Any:
-    """A Dask DataFrame with the blocks as partitions and the position as index."""
+    """A Dask DataFrame with the blocks as partitions and the position as index: the one before any was dropped."""
+    spans: Sequence[Any] = table.origins or table.blocks
+    ends = (*(one.first for one in spans), spans[-1].first + spans[-1].rows - 1)
+    if table.origins:
+        table = with_positions(table)
     schema = table.masked_schema
     read = partial(_read_frame, table.reader(schema.names), table.nullable)
-    meta = _to_pandas(schema.empty_table(), table.nullable)
+    meta = _at_positions(_to_pandas(schema.empty_table(), table.nullable), 0)
     if any(pa.types.is_dictionary(field.type) for field in schema):
         meta = read(table.blocks[0]).iloc[:0]
-    ends = (*(block.first for block in table.blocks), table.rows - 1)
     if any(isinstance(block.content, Delayed) for block in table.blocks):
         parts = [delayed(partial(_read_held, read, block.first), pure=False)(block.content) for block in table.blocks]
         return dd.from_delayed(parts, meta=meta, divisions=ends, verify_meta=False)
@@ -120,9 +124,14 @@ def _read_held(read: Callable[[Block], pd.DataFrame], first: int, content: Any) 
 
 @raising_safely
 def _read_frame(read: Callable[[Any, Span], Rows], nullable: frozenset[str], block: Block) -> pd.DataFrame:
-    frame = _to_pandas(read(block.content, Span(0, block.first)), nullable)
-    frame.index = pd.RangeIndex(block.first, block.first + len(frame))
-    return frame
+    return _at_positions(_to_pandas(read(block.content, Span(0, block.first)), nullable), block.first)
+
+
+def _at_positions(frame: pd.DataFrame, first: int) -> pd.DataFrame:
+    """The frame with positions as its index: those it brings, or the ones from ``first`` on."""
+    if POSITION in frame:
+        return frame.set_index(POSITION).rename_axis(None)
+    return frame.set_axis(pd.RangeIndex(first, first + len(frame)))
 
 
 def mask_frame(step: Step | Meeting, frame: Any, who: str) -> Any:
@@ -143,6 +152,10 @@ def _mask_part(
     frame: pd.DataFrame, step: Step, firsts: list[int], partition_info: dict[str, Any] | None = None
 ) -> pd.DataFrame:
     given = _from_pandas(frame, step.inputs)
+    dropped = getattr(step, "dropped", None)
+    if dropped is not None:
+        kept = ~dropped.of(given)
+        frame, given = frame[kept], given.filter(pa.array(kept))
     return _put(frame, given, step.mask_rows(given, firsts[partition_info["number"] if partition_info else 0]))
 
 

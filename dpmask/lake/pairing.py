@@ -21,7 +21,7 @@ from dpmask.lake.keys import require_groupable, row_keys
 from dpmask.lake.recipe import open_parquet
 from dpmask.lake.source import Lake
 from dpmask.lake.storage import Place
-from dpmask.lake.table import Table
+from dpmask.lake.table import Origin, Table
 from dpmask.lake.write import reordered
 
 _SHARD_ROWS = 500_000
@@ -73,18 +73,47 @@ class _Recut:
         return pa.concat_tables(parts).combine_chunks()
 
 
-def in_source_order(release: Lake, pairing: Place) -> Table:
-    """A shuffled release with every record back at the position it had in the source, by the holder's pairing files."""
+def in_source_order(release: Lake, pairing: Place, rows: int) -> Table:
+    """A release in the order of its source, which had so many rows, by the holder's pairing files."""
     names = [file.url.rsplit("/", 1)[-1] for file in release.files]
-    kept = set(pairing.files())
-    missing = next((name for name in names if name not in kept), None)
+    there = set(pairing.files())
+    missing = next((name for name in names if name not in there), None)
     if missing is not None:
         raise InputError(f"{pairing.url}: there is no {missing}, so it is not the pairing of this release.")
-    blocks = []
-    for name, block in zip(names, release.by_file(), strict=True):
-        content = _Unshuffled(block.content, (pairing / name).full_url, block.first)
-        blocks.append(block._replace(content=content))
-    return Table(release.schema, tuple(blocks), release.nullable)
+    files = release.by_file()
+    urls = [(pairing / name).full_url for name in names]
+    dropped = _origins(urls, rows) if release.rows < rows else []
+    origins = dropped or [Origin(*file[:2], np.empty(0, np.int32)) for file in files]
+    blocks = [
+        file._replace(content=_Unshuffled(file.content, url, origin))
+        for file, url, origin in zip(files, urls, origins, strict=True)
+    ]
+    return Table(release.schema, tuple(blocks), release.nullable, origins=tuple(dropped))
+
+
+def _origins(urls: Sequence[str], rows: int) -> list[Origin]:
+    """What files were before records were dropped: each goes on to its last record left, the last one to the end."""
+    found = map_blocks(_stretch, [Block(0, 0, url) for url in urls], "pairing")
+    origins, first = [], 0
+    for number, (low, high, gaps) in enumerate(found, start=1):
+        end = rows if number == len(found) else max(high, first)
+        dropped = np.concatenate([np.arange(first, low), gaps, np.arange(max(high, first), end)])
+        origins.append(Origin(first, end - first, (dropped - first).astype(np.int32)))
+        first = end
+    return origins
+
+
+def _stretch(url: str, span: Span) -> tuple[int, int, NDArray[np.int64]]:
+    """From where to where the positions of a file go, and which are left out between."""
+    positions = _positions(url)
+    low, high = (int(positions.min()), int(positions.max()) + 1) if len(positions) else (0, 0)
+    return low, high, np.setdiff1d(np.arange(low, high), positions)
+
+
+def _positions(url: str) -> NDArray[np.int64]:
+    with open_parquet(url) as file:
+        found: NDArray[np.int64] = file.read(use_threads=False).column("position").to_numpy()
+    return found
 
 
 @dataclass(frozen=True)
@@ -93,14 +122,12 @@ class _Unshuffled:
 
     content: Any
     pairing: str
-    first: int
+    origin: Origin
 
     def read(self, columns: Sequence[str]) -> Rows:
-        rows = self.content.read(columns)
-        with open_parquet(self.pairing) as file:
-            positions = file.read(use_threads=False).column("position").to_numpy()
+        rows, positions = self.content.read(columns), _positions(self.pairing)
         order = np.argsort(positions, kind="stable")
-        if not np.array_equal(positions[order], np.arange(self.first, self.first + rows.num_rows)):
+        if not np.array_equal(positions[order], self.origin.first + self.origin.kept):
             raise InputError(f"{self.pairing}: does not pair the records of this release. Is it that of another run?")
         return reordered(rows, order)
 

@@ -15,11 +15,12 @@ from dpmask.engine.guard import Failure
 from dpmask.engine.passes import Block, Span
 from dpmask.errors import JobError
 from dpmask.lake.columns import Rows, require_known
+from dpmask.lake.dropping import POSITION, PRESENT, with_gaps
 from dpmask.lake.table import Table
 
+__all__ = ["POSITION", "PRESENT", "masked_name", "pair"]
+
 _MASKED = " (masked)"
-POSITION = " (position)"
-PRESENT = " (present)"
 
 
 def masked_name(column: str) -> str:
@@ -30,8 +31,8 @@ def masked_name(column: str) -> str:
 def pair(original: Any, masked: Any, columns: Sequence[str], who: str, *, marks: bool = False) -> Table:
     """One table with each column twice, as it was and masked. Frames pair by index, lakes by position.
 
-    With ``marks`` there are two columns more: the record's POSITION in the original, whatever order a join left, and
-    PRESENT, which is null where the masked table has no such record.
+    A record that masking dropped has no masked values. With ``marks`` there are two columns more: the record's POSITION
+    in the original, whatever order a join left, and PRESENT, which is null where the masked table has no such record.
     """
     if isinstance(original, Table) and isinstance(masked, Table):
         return _by_position(original, masked, columns, who, marks)
@@ -43,6 +44,8 @@ def pair(original: Any, masked: Any, columns: Sequence[str], who: str, *, marks:
 def _by_position(original: Table, masked: Table, columns: Sequence[str], who: str, marks: bool) -> Table:
     for table in (original, masked):
         require_known(table.masked_schema, columns, who)
+    if masked.origins:
+        masked = with_gaps(masked)
     if original.rows != masked.rows:
         raise JobError(
             f"{who}: records pair by position, so both tables must have as many; got {original.rows:,} and "
@@ -50,7 +53,8 @@ def _by_position(original: Table, masked: Table, columns: Sequence[str], who: st
         )
     if [block[:2] for block in original.blocks] != [block[:2] for block in masked.blocks]:
         masked = _recut(masked, original, who)
-    left, right = original.reader(columns), masked.reader(columns)
+    gaps = [PRESENT] if PRESENT in masked.schema.names else []
+    left, right = original.reader(columns), masked.reader([*columns, *gaps])
     blocks = tuple(
         Block(one.first, one.rows, _content(partial(_Pair, left, right, Span(number, one.first)), one, two))
         for number, (one, two) in enumerate(zip(original.blocks, masked.blocks, strict=True))
@@ -94,9 +98,8 @@ class _Pair:
 
     def read(self, columns: Sequence[str]) -> Rows:
         rows, others = self.left(self.original, self.span), self.right(self.masked, self.span)
+        positions = pa.array(np.arange(self.span.first, self.span.first + rows.num_rows))
+        present = others.column(PRESENT) if PRESENT in others.schema.names else positions
         for field in others.schema:
             rows = rows.append_column(pa.field(masked_name(field.name), field.type), others.column(field.name))
-        if POSITION in columns:
-            positions = np.arange(self.span.first, self.span.first + rows.num_rows)
-            rows = rows.append_column(POSITION, pa.array(positions)).append_column(PRESENT, pa.array(positions))
-        return rows.select(list(columns))
+        return rows.append_column(POSITION, positions).append_column(PRESENT, present).select(list(columns))

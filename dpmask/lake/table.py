@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -55,9 +55,33 @@ class Meeting(Masking, Protocol):
         """The whole table, masked."""
 
 
+class Origin(NamedTuple):
+    """What a block was before records were dropped from it: its first position, its rows, the places of those."""
+
+    first: int
+    rows: int
+    dropped: NDArray[np.int32]
+
+    def __repr__(self) -> str:
+        return f"<Origin: {self.left} of {self.rows} rows>"
+
+    @property
+    def left(self) -> int:
+        """How many records there still are."""
+        return self.rows - len(self.dropped)
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """The places of those."""
+        return np.delete(np.arange(self.rows), self.dropped)
+
+
 @dataclass(frozen=True)
 class Table:
-    """Blocks in position order, and the masking steps to apply when they are read."""
+    """Blocks in position order, and the masking steps to apply when they are read.
+
+    Where records were dropped, ``origins`` says for each block which; otherwise there are none.
+    """
 
     schema: Any
     blocks: tuple[Block, ...]
@@ -65,6 +89,7 @@ class Table:
     steps: tuple[Step, ...] = ()
     facts: Mapping[str, Facts] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
+    origins: tuple[Origin, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Table: {self.rows:,} rows in {len(self.blocks)} blocks>"
@@ -88,10 +113,15 @@ class Table:
         return self.replaced.union(*(step.changes for step in self.steps))
 
     def masked_by(self, step: Step | Meeting) -> Table:
-        """The same table with one more step."""
+        """The same table with one more step; without the records that it drops, if it does (lake.dropping)."""
         if isinstance(step, Meeting):
             return step.mask_table(self)
-        return replace(self, steps=(*self.steps, step))
+        dropped = getattr(step, "dropped", None)
+        if dropped is None:
+            return replace(self, steps=(*self.steps, step))
+        from dpmask.lake.dropping import without
+
+        return replace(without(self, dropped), steps=(step,))
 
     def with_columns(self, columns: Sequence[str], held: Sequence[Run]) -> Table:
         """The table with other values of numeric columns: a run for each block holds an array of columns x rows."""
@@ -105,7 +135,8 @@ class Table:
             for number, (block, run) in enumerate(zip(self.blocks, held, strict=True))
         ]
         facts = {name: fact for name, fact in self.facts.items() if name not in columns}
-        return Table(self.masked_schema, tuple(blocks), self.nullable, (), facts, self.changed.union(columns))
+        changed = self.changed.union(columns)
+        return Table(self.masked_schema, tuple(blocks), self.nullable, (), facts, changed, self.origins)
 
     def with_values(self, column: str, held: Sequence[Run]) -> Table:
         """The table with some values of a column exchanged: a run for each block holds their places and the values."""
@@ -117,7 +148,8 @@ class Table:
             for number, (block, run) in enumerate(zip(self.blocks, held, strict=True))
         ]
         facts = {name: fact for name, fact in self.facts.items() if name != column}
-        return Table(self.masked_schema, tuple(blocks), self.nullable, (), facts, self.changed.union([column]))
+        changed = self.changed.union([column])
+        return Table(self.masked_schema, tuple(blocks), self.nullable, (), facts, changed, self.origins)
 
     def map(self, columns: Sequence[str], function: Callable[[Rows, Span], Any], label: str) -> list[Any]:
         """``function(rows, span)`` of every block with these columns, in block order. Meant for small results."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,14 @@ class Attribute(ABC):
         self.slots = np.zeros(len(histogram), np.int32)
         self.widths: list[int] = []
 
+    def copied(self) -> Self:
+        """Another one of the same state, to try a refinement on. Counts are never changed, so both share them."""
+        twin = copy(self)
+        for name, value in vars(self).items():
+            if name not in {"histogram", "totals"} and isinstance(value, list | dict | np.ndarray):
+                setattr(twin, name, value.copy())
+        return twin
+
     @property
     def values(self) -> Values:
         """What blocks need to know, as it is now."""
@@ -77,6 +86,10 @@ class Attribute(ABC):
     @abstractmethod
     def told(self, candidate: Candidate) -> str:
         """What a candidate refines, for people."""
+
+    def forget(self, present: NDArray[np.bool_]) -> list[str]:
+        """Hide values again that nobody has who is left, where values come from the data alone; their names."""
+        return []
 
     @abstractmethod
     def drawn(self) -> dict[str, Any]:
@@ -220,9 +233,15 @@ class Suppressed(Attribute):
         """The value that is told."""
         return self.name_of(candidate.slot, candidate.slot + 1)
 
+    def forget(self, present: NDArray[np.bool_]) -> list[str]:
+        """Suppress values that nobody has who is left."""
+        gone = [code for code in self.disclosed if not present[code]]
+        self.disclosed = [code for code in self.disclosed if present[code]]
+        self.nodes[gone] = 0
+        return [self.name_of(code, code + 1) for code in gone]
+
     def drawn(self) -> dict[str, Any]:
         """What is told, and beside it what is not."""
         names = [self.name_of(code, code + 1) for code in sorted(self.disclosed)]
-        return {"value": SUPPRESSED} | (
-            {"children": [{"value": name} for name in [*names, SUPPRESSED]]} if names else {}
-        )
+        rest = [SUPPRESSED] if self.hidden.any() else []
+        return {"value": SUPPRESSED} | ({"children": [{"value": name} for name in names + rest]} if names else {})

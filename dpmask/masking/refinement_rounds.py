@@ -1,11 +1,9 @@
 """Top-down refinement over blocks: each round tells the blocks what was refined and gets back what that left.
 
 Blocks hold small codes. A round's task brings its groups up to date and returns the cells of the groups that changed;
-these add up over blocks, and the sums decide what is next. What travels to a block is the masked values of now, never
-groups: a block numbers its groups for itself, keeps them beside its codes while these stay in a worker's memory, and
-makes them anew from the codes wherever they are not at hand. So a lost worker costs time, and nothing grows from round
-to round. Where cells outgrow their budget the rows of that quasi-identifier meet by group, once; then every group is
-in one place and only the smallest cells travel.
+these add up over blocks (dpmask.masking.refinement_blocks), and the sums decide what is next. Where cells outgrow their
+budget the rows of that quasi-identifier meet by group, once; then every group is in one place and only the smallest
+cells travel.
 
 Quasi-identifiers that share no attribute, directly or through others, do not touch each other: such components go on
 in the same passes, and their refinements are put in the order in which one search over all would have taken them.
@@ -13,57 +11,26 @@ in the same passes, and their refinements are put in the order in which one sear
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.engine import progress
 from dpmask.engine.exchange import Source, exchange_blocks
-from dpmask.engine.passes import Blocks, Span, reduce_blocks
+from dpmask.engine.passes import Blocks, reduce_blocks
 from dpmask.kernels.information import TIE
-from dpmask.kernels.refinement import (
-    Cells,
-    Grouped,
-    Minima,
-    Values,
-    cell_starts,
-    count_cells,
-    group_rows,
-    merge_cells,
-    merge_minima,
-    node_keys,
-    smallest_cells,
-    split_groups,
-)
+from dpmask.kernels.refinement import Minima, merge_minima, smallest_cells
 from dpmask.masking.refinement_attributes import Attribute, Candidate, Refined
-
-Codes = NDArray[np.uint16]
+from dpmask.masking.refinement_blocks import Coded, Order, count, count_owned, joined, merge, split_rows
 
 CELL_BUDGET = 1 << 22
 """Cells that one round of one quasi-identifier may bring to the driver."""
 _SHARD_ROWS = 1_000_000
 _LABEL = "refinement: count"
-
-
-class CodedBlock:
-    """A block's codes (rows x attributes) and classes; the groups of its rows are kept here, but never travel."""
-
-    def __init__(self, codes: Codes, classes: NDArray[np.uint16] | None = None) -> None:
-        self.codes, self.classes = codes, classes
-        self.groups: dict[int, tuple[int, Grouped]] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"codes": self.codes, "classes": self.classes, "groups": {}}
-
-    def __repr__(self) -> str:
-        return f"<CodedBlock: {len(self.codes)} rows>"
-
-    def __sizeof__(self) -> int:
-        return self.codes.nbytes + 4 * len(self.codes) + (0 if self.classes is None else self.classes.nbytes)
 
 
 class Step(NamedTuple):
@@ -87,18 +54,6 @@ class Quasi(NamedTuple):
 
     attributes: tuple[int, ...]
     k: int
-
-
-class _Order(NamedTuple):
-    """What a block is told of one quasi-identifier: its version is how often it was refined."""
-
-    number: int
-    version: int
-    columns: tuple[int, ...]
-    values: tuple[Values, ...]
-    place: int
-    refined: Refined | None
-    budget: int
 
 
 @dataclass
@@ -149,21 +104,6 @@ class _Component:
     @property
     def smallest(self) -> int:
         return min(tally.smallest for tally in self.tallies.values())
-
-
-_Read = Callable[[Any, Span], CodedBlock]
-
-
-class Coded(NamedTuple):
-    """A table as codes: blocks, and what makes a CodedBlock of each: nothing, where that is what they hold."""
-
-    blocks: Blocks
-    read: _Read
-
-
-def as_held(content: CodedBlock, span: Span) -> CodedBlock:
-    """A block that is coded already."""
-    return content
 
 
 def refine(
@@ -255,7 +195,7 @@ class _Search:
         orders = {n: self._order(n, tally, chosen[n]) for n, tally in tallies.items()}
         shared = tuple(order for n, order in orders.items() if tallies[n].shards is None)
         blocks, read = self.coded
-        found = reduce_blocks(partial(_count, shared, read), partial(_merge, shared), blocks, _LABEL) if shared else {}
+        found = reduce_blocks(partial(count, shared, read), partial(merge, shared), blocks, _LABEL) if shared else {}
         for number, order in orders.items():
             cells = found.get(number)
             if cells is not None:
@@ -265,93 +205,20 @@ class _Search:
                 tallies[number].shards = self._exchanged(order)
             tallies[number].learn(_owned_minima(tallies[number].shards, order))
 
-    def _order(self, number: int, tally: _Tally, chosen: tuple[int, Refined] | None) -> _Order:
+    def _order(self, number: int, tally: _Tally, chosen: tuple[int, Refined] | None) -> Order:
         columns = tally.quasi.attributes
         values = tuple(self.attributes[attribute].values for attribute in columns)
         place, refined = (columns.index(chosen[0]), chosen[1]) if chosen is not None else (0, None)
-        return _Order(number, tally.version, columns, values, place, refined, CELL_BUDGET)
+        return Order(number, tally.version, columns, values, place, refined, CELL_BUDGET)
 
-    def _exchanged(self, order: _Order) -> Blocks:
+    def _exchanged(self, order: Order) -> Blocks:
         """The codes of one quasi-identifier, all records of a group in one place."""
         shards = max(2, -(-self.rows // _SHARD_ROWS))
-        source = Source(partial(_split_rows, order, shards, self.coded.read), self.coded.blocks)
+        source = Source(partial(split_rows, order, shards, self.coded.read), self.coded.blocks)
         size = 2 * self.rows * len(order.columns)
-        return exchange_blocks([source], _joined, shards, "refinement: exchange", size=size)
+        return exchange_blocks([source], joined, shards, "refinement: exchange", size=size)
 
 
-def _groups(block: CodedBlock, columns: Sequence[int], order: _Order) -> Grouped:
-    """The groups of a block: one refinement further than those kept, or made anew."""
-    version, groups = block.groups.get(order.number, (-1, None))
-    if groups is None or version not in {order.version, order.version - 1} or order.refined is None:
-        groups = group_rows(block.codes, columns, order.values)
-    elif version == order.version - 1:
-        column = block.codes[:, columns[order.place]]
-        groups = split_groups(groups, column, order.place, *order.refined, order.values[order.place])
-    block.groups[order.number] = order.version, groups
-    return groups
-
-
-def _changed(groups: Grouped, order: _Order) -> NDArray[np.intp]:
-    """The groups to count: those that hold what a refined value became."""
-    if order.refined is None:
-        return np.arange(len(groups.nodes))
-    return np.flatnonzero(np.isin(groups.nodes[:, order.place], order.refined.children))
-
-
-def _count(orders: Sequence[_Order], read: _Read, content: Any, span: Span) -> dict[int, Cells | None]:
-    """The cells that changed, by quasi-identifier; none where they are more than the budget allows."""
-    block = read(content, span)
-    found: dict[int, Cells | None] = {}
-    for order in orders:
-        groups = _groups(block, order.columns, order)
-        changed = _changed(groups, order)
-        _, size = cell_starts(groups.nodes[changed], order.values)
-        found[order.number] = (
-            None if size > order.budget else count_cells(block.codes, order.columns, groups, changed, order.values)
-        )
-    return found
-
-
-def _merge(
-    orders: Sequence[_Order], left: dict[int, Cells | None], right: dict[int, Cells | None]
-) -> dict[int, Cells | None]:
-    return {order.number: _merged(order, left[order.number], right[order.number]) for order in orders}
-
-
-def _merged(order: _Order, left: Cells | None, right: Cells | None) -> Cells | None:
-    if left is None or right is None:
-        return None
-    both = merge_cells(left, right, order.values)
-    return both if len(both.counts) <= order.budget else None
-
-
-def _split_rows(order: _Order, shards: int, read: _Read, content: Any, span: Span) -> list[tuple[Codes]]:
-    """A block's rows by the owner of their group."""
-    block = read(content, span)
-    groups = group_rows(block.codes, order.columns, order.values)
-    owner = (node_keys(groups.nodes).first % np.uint64(shards)).astype(np.int64)[groups.rows]
-    codes = block.codes[:, list(order.columns)]
-    return [(codes[owner == shard],) for shard in range(shards)]
-
-
-def _joined(parts: list[tuple[Codes]]) -> CodedBlock:
-    return CodedBlock(np.concatenate([codes for (codes,) in parts]))
-
-
-def _owned_minima(shards: Blocks | None, order: _Order) -> Minima:
+def _owned_minima(shards: Blocks | None, order: Order) -> Minima:
     assert shards is not None
-    return reduce_blocks(partial(_count_owned, order), merge_minima, shards, _LABEL)
-
-
-def _count_owned(order: _Order, block: CodedBlock, span: Span) -> Minima:
-    """The smallest cells of groups that are all here, some groups at a time."""
-    columns = range(len(order.columns))
-    groups = _groups(block, columns, order)
-    changed = _changed(groups, order)
-    _, size = cell_starts(groups.nodes[changed], order.values)
-    parts = max(1, min(-(-size // order.budget), len(changed)))
-    found: Minima = {}
-    for part in np.array_split(changed, parts):
-        cells = count_cells(block.codes, columns, groups, part, order.values)
-        found = merge_minima(found, smallest_cells(cells, order.values))
-    return found
+    return reduce_blocks(partial(count_owned, order), merge_minima, shards, _LABEL)

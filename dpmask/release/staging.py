@@ -9,14 +9,16 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmask.engine.draws import Subkey, shuffled
 from dpmask.engine.passes import Block, Span, map_blocks, map_files
 from dpmask.errors import InputError
 from dpmask.lake.columns import Rows
+from dpmask.lake.dropping import POSITION, with_positions
 from dpmask.lake.recipe import open_parquet
 from dpmask.lake.storage import Place
-from dpmask.lake.table import Table
+from dpmask.lake.table import Origin, Table
 from dpmask.lake.write import bare_schema, keep_categories, reordered, used_categories, write_positions, write_rows
 
 
@@ -41,27 +43,43 @@ class Folder:
 
 def stage(table: Table, columns: Sequence[str], folder: Folder) -> list[StagedFile]:
     """Mask every block and write it. One pass, and a small one before it over dictionary columns, if there are any."""
-    write = table.on_rows(columns, partial(_write, folder, _categories(table, columns)))
-    return map_files(write, table.blocks, "mask", partial(_standing, folder, table.blocks))
+    positioned, names = (with_positions(table), [*columns, POSITION]) if table.origins else (table, columns)
+    write = positioned.on_rows(names, partial(_write, folder, _categories(table, columns)))
+    return map_files(write, positioned.blocks, "mask", partial(_standing, folder, table))
 
 
-def _standing(folder: Folder, blocks: Sequence[Block], known: dict[int, StagedFile]) -> dict[int, StagedFile]:
+def _standing(folder: Folder, table: Table, known: dict[int, StagedFile]) -> dict[int, StagedFile]:
     """Of the files that an earlier run staged, by block, those that are there as they were."""
-    asked = [blocks[number]._replace(content=file) for number, file in known.items()]
+    origins = table.origins or [None] * len(table.blocks)
+    asked = [table.blocks[number]._replace(content=(file, origins[number])) for number, file in known.items()]
     found = map_blocks(partial(_stands, folder), asked, "staged before")
     return {number: file for (number, file), stands in zip(known.items(), found, strict=True) if stands}
 
 
-def _stands(folder: Folder, file: StagedFile, span: Span) -> bool:
+def _stands(folder: Folder, staged: tuple[StagedFile, Origin | None], span: Span) -> bool:
+    file, origin = staged
     try:
         data = (folder.staging / file.name).map()
     except InputError:
         return False
     if hashlib.sha256(data).hexdigest() != file.sha256:
         return False
-    if folder.order is not None:
-        write_positions(shuffled(folder.order, span.first, file.rows) + span.first, folder.pairing / file.name)
+    _note_positions(folder, file.name, file.rows, span, None if origin is None else origin.first + origin.kept)
     return True
+
+
+def _note_positions(
+    folder: Folder, name: str, rows: int, span: Span, positions: NDArray[np.int64] | None
+) -> NDArray[np.int64] | None:
+    """The order of a file's rows, None for that of the input. Which records they are is noted for their holder.
+
+    That is known without a note where neither the order was changed nor records were dropped (``positions``).
+    """
+    order = None if folder.order is None else shuffled(folder.order, span.first, rows)
+    if order is not None or positions is not None:
+        positions = span.first + np.arange(rows) if positions is None else positions
+        write_positions(positions if order is None else positions[order], folder.pairing / name)
+    return order
 
 
 def _categories(table: Table, columns: Sequence[str]) -> dict[str, frozenset[int]]:
@@ -83,11 +101,13 @@ def _name(number: int) -> str:
 
 
 def _write(folder: Folder, categories: Mapping[str, frozenset[int]], rows: Rows, span: Span) -> StagedFile:
-    name = _name(span.number)
+    """Write one block, and which records its rows are."""
+    name, positions = _name(span.number), None
+    if POSITION in rows.schema.names:
+        positions, rows = rows.column(POSITION).to_numpy(), rows.drop_columns([POSITION])
     rows = keep_categories(rows, categories)
-    if folder.order is not None:
-        order = shuffled(folder.order, span.first, rows.num_rows)
-        write_positions(order + span.first, folder.pairing / name)
+    order = _note_positions(folder, name, rows.num_rows, span, positions)
+    if order is not None:
         rows = reordered(rows, order)
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}
     written = write_rows(rows, folder.staging / name)
@@ -95,12 +115,12 @@ def _write(folder: Folder, categories: Mapping[str, frozenset[int]], rows: Rows,
 
 
 def staged_table(table: Table, columns: Sequence[str], folder: Folder) -> Table:
-    """The staged files as a table with the same blocks as the source, every record back at its position."""
+    """The staged files as a table with the blocks of the masked one, every record back at its position."""
     blocks = []
     for number, (first, rows, _) in enumerate(table.blocks):
         url = (folder.staging / _name(number)).full_url
         blocks.append(Block(first, rows, _StagedBlock(url, first, rows, folder.order)))
-    return Table(bare_schema(table.masked_schema, columns), tuple(blocks), table.nullable)
+    return Table(bare_schema(table.masked_schema, columns), tuple(blocks), table.nullable, origins=table.origins)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ told beside them, and no masked table can be expected to do better.
 
 Masked values are taken as a recipient would take them: an interval by its middle, a generalised value or '*' as a
 category of its own. With ``values: expected`` they stand for the mean features of the original records that share them,
-which only the data holder can compute. Passes: those of the clusterings, and one or two over both tables.
+which only the data holder can compute. Records that were dropped are left out of the comparison, not of the original's
+clustering. Passes: those of the clusterings, and one or two over both tables.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dpmask.errors import InputError, JobError
 from dpmask.kernels.partitions import adjusted_rand, f_measure, match_point
 from dpmask.lake.coding import Coding, find_values, is_ordered, value_coding
 from dpmask.lake.columns import Rows, require_known
-from dpmask.lake.pairs import masked_name, pair
+from dpmask.lake.pairs import PRESENT, masked_name, pair
 from dpmask.lake.table import Table, as_table
 
 Floats = NDArray[np.float64]
@@ -102,7 +103,7 @@ def partition_agreement(
     before, after = as_table(original, _WHO), as_table(masked, _WHO)
     for table in (before, after):
         check(table.masked_schema, columns=columns)
-    pairs = pair(original, masked, columns, _WHO)
+    pairs = pair(original, masked, columns, _WHO, marks=True)
     known = find_features(before, columns, _WHO)
     runs = [_clustered(before, known, clusters, algorithm, seed + number) for number in range(1 + repeats)]
     if values == "expected":
@@ -110,7 +111,7 @@ def partition_agreement(
     else:
         found = find_features(after, columns, _WHO, intervals=_labelled(before, after, columns))
     query = _clustered(after, found, clusters, recluster or algorithm, seed)
-    names = [*columns, *map(masked_name, columns)]
+    names = [*columns, *map(masked_name, columns), PRESENT]
     tables = pairs.reduce_rows(names, partial(_counted, runs, query, tuple(columns)), np.add, f"{_WHO}: count")
     return _result(tables, clusters)
 
@@ -142,7 +143,7 @@ def _counted(
     runs: Sequence[FittedPartition], query: FittedPartition, columns: tuple[str, ...], rows: Rows, span: Span
 ) -> Counts:
     """The contingency tables of the natural clusters with the query's, and with those of other seeds."""
-    size = runs[0].method.clusters
+    size, rows = runs[0].method.clusters, _released(rows)
     masked = rows.select([masked_name(name) for name in columns]).rename_columns(list(columns))
     values = runs[0].features.values(rows.select(list(columns)))
     natural = runs[0].of_values(values)
@@ -150,10 +151,16 @@ def _counted(
     return np.array([np.bincount(natural * size + one, minlength=size**2).reshape(size, size) for one in others])
 
 
+def _released(rows: Rows) -> Rows:
+    """The pairs whose masked record is there: one that was dropped is in no cluster."""
+    there = rows.column(PRESENT)
+    return rows.filter(there.is_valid()) if there.null_count else rows
+
+
 def _result(tables: Counts, clusters: int) -> PartitionAgreement:
     table, *others = tables
     if not table.sum():
-        raise InputError(f"{_WHO}: the table has no record.")
+        raise InputError(f"{_WHO}: no record of the original is in the masked table.")
     parts = {"f_measure": f_measure(table), "match_point": match_point(table), "adjusted_rand": adjusted_rand(table)}
     measures = {"f_measure": f_measure, "match_point": match_point, "adjusted_rand": adjusted_rand}
     for name, measure in measures.items():
@@ -192,7 +199,7 @@ def _expected(pairs: Table, after: Table, known: Features) -> Features:
     texts = [name for name in known.columns if not is_ordered(schema.field(name).type)]
     found = find_values(after, texts, {}, _WHO)
     codings = {name: value_coding(name, found[name], _WHO) for name in texts}
-    names = [*texts, *map(masked_name, texts)]
+    names = [*texts, *map(masked_name, texts), PRESENT]
     parts = dict(zip(known.columns, known.parts, strict=True))
     sums = pairs.reduce_rows(names, partial(_summed, codings, parts), _added, f"{_WHO}: expected") if texts else {}
     made: list[Any] = []
@@ -209,7 +216,7 @@ _Sums = dict[str, tuple[Floats, Counts]]
 
 
 def _summed(codings: Mapping[str, Coding], parts: Mapping[str, Any], rows: Rows, span: Span) -> _Sums:
-    found = {}
+    found, rows = {}, _released(rows)
     for name, coding in codings.items():
         features = np.empty((parts[name].size, rows.num_rows))
         parts[name].fill(rows.select([name]), features)

@@ -1,6 +1,7 @@
 """Refinement as a job: new types and columns of their roles, claims that verify counts, and what a policy may say."""
 
 import json
+from itertools import pairwise
 
 import pyarrow.parquet as pq
 import pytest
@@ -32,6 +33,13 @@ def test_a_release_of_labels(place):
     assert frame["born"].str.fullmatch(r"\[\d{4}-\d\d-\d\d, \d{4}-\d\d-\d\d\)").all()
     assert frame["children"].isna().sum() == people()["children"].null_count
     assert place.dpmask("verify", "release").code == 0
+    solution = manifest["steps"][0]["solution"]
+    assert set(solution) == {"cuts", "trees", "refinements"}
+    assert set(frame["region"]) == set(solution["cuts"]["region"])
+    assert {f"[{low:g}, {high:g})" for low, high in pairwise(solution["cuts"]["age"])} == set(frame["age"])
+    assert all(0 <= float(f"{step['score']:.1e}") == step["score"] for step in solution["refinements"])
+    internal = json.loads((place.folder / "private/result.json").read_text())["steps"][0]["figures"]["steps"]
+    assert [step["attribute"] for step in internal] == [step["attribute"] for step in solution["refinements"]]
     report = next((place.folder / "private").rglob("report.html")).read_text(encoding="utf-8")
     assert "What was refined, in this order" in report
 
@@ -76,7 +84,7 @@ def test_intervals_as_numbers(place, form):
         ({"mask": [STEP | {"domains": {"age": [0, 100]}}]}, "column 'children' is int8: declare its domain"),
         ({"mask": [STEP | {"guide": {"column": "membre"}}]}, "Did you mean 'member'"),
         ({"mask": [STEP | {"guide": "luck"}]}, "guide must be"),
-        ({"mask": [STEP | {"suppress_records": 0.01}]}, "suppress_records is not built yet"),
+        ({"mask": [STEP | {"suppress_records": 0.9}]}, "suppress_records must be a number >= 0 and <= 0.5; got 0.9"),
         ({"mask": [STEP, {"method": "noise", "columns": ["age"], "scale": 1}]}, "column 'age' must be numeric"),
         ({"mask": [STEP | {"requirements": [{"columns": ["id"], "k": 2}], "taxonomies": {"id": None}, "domains": {}}]}, "identifier"),
         (

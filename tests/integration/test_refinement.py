@@ -2,6 +2,8 @@
 
 import os
 import signal
+from dataclasses import replace
+from functools import partial, partialmethod
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ import pytest
 from parts import in_parts
 
 import dpmask
-from dpmask.masking import refinement_rounds
+from dpmask.masking import refinement_drops, refinement_rounds
 
 TREE = {"any": {"ab": ["a", "b"], "cd": {"c": None, "d": None}, "e": None}}
 
@@ -68,30 +70,33 @@ def test_nor_on_the_budget_of_cells(embedded, partitions, client, monkeypatch):
 def test_nor_on_memory(embedded, monkeypatch):
     """Blocks that do not fit are coded anew in every round."""
     frame, expected, _ = embedded
-    monkeypatch.setattr("dpmask.masking.refinement.fits_in_memory", lambda size: False)
+    monkeypatch.setattr("dpmask.masking.refinement_coding.fits_in_memory", lambda size: False)
     assert METHOD.fit(in_parts(frame, 3), seed=1).steps == expected.steps
 
 
 def test_a_killed_worker_costs_time_only(embedded, monkeypatch):
-    """One of two workers is killed after the third round: its codes and groups are made again."""
+    """One of two workers is killed in the fourth round: its codes and groups are made again. So where records go."""
     from distributed import Client, LocalCluster
 
     frame, expected, _ = embedded
-    rounds = []
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
-        pids = [worker.pid for worker in cluster.workers.values()]
-        choose = refinement_rounds._Search.choose
+    dropping = replace(METHOD, suppress_records=0.05)
+    rounds = {"choose": 0, "best": 0}
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
 
-        def killing(search, components):
-            rounds.append(len(rounds))
-            if len(rounds) == 4:
-                os.kill(pids[0], signal.SIGKILL)
-            return choose(search, components)
+        def killing(name, one_round, *arguments):
+            rounds[name] += 1
+            if rounds[name] == 4:
+                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+            return one_round(*arguments)
 
-        monkeypatch.setattr(refinement_rounds._Search, "choose", killing)
-        found = METHOD.fit(in_parts(frame, 7), seed=1)
-    assert len(rounds) > 6
-    assert found.steps == expected.steps
+        for name, search in (("choose", refinement_rounds._Search), ("best", refinement_drops._Search)):
+            monkeypatch.setattr(search, name, partialmethod(partial(killing, name, getattr(search, name))))
+        assert METHOD.fit(in_parts(frame, 7), seed=1).steps == expected.steps
+        found = dropping.fit(in_parts(frame, 7), seed=1)
+    assert min(rounds.values()) > 6
+    monkeypatch.undo()
+    alone = dropping.fit(frame, seed=1)
+    assert (found.steps, found.figures.dropped) == (alone.steps, alone.figures.dropped)
 
 
 def test_requirements_hold(embedded):

@@ -8,7 +8,7 @@ from refinement_reference import Reference
 import dpmask
 from dpmask.errors import InputError, JobError
 from dpmask.lake import coding
-from dpmask.masking import refinement_rounds
+from dpmask.masking import refinement_drops, refinement_rounds
 
 A, B, C, D, E, F = ((leaf, ()) for leaf in "abcdef")
 TREE = ("any", (("ab", (A, B)), C, ("def", (D, E, F))))
@@ -52,7 +52,7 @@ def fitted(frame, requirements, guide, **options):
     return method.fit(frame, seed=0)
 
 
-def reference(frame, requirements, guided):
+def reference(frame, requirements, guided, allowed=0):
     names = dict.fromkeys(name for columns, _ in requirements for name in columns)
     kinds = {"kind": TREE, "town": None, "age": [0, 25], "size": [0, 25]}
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
@@ -61,7 +61,7 @@ def reference(frame, requirements, guided):
         for columns, k in requirements
         if not any(set(columns) < set(more) and k <= most for more, most in requirements)
     ]
-    return Reference(records, {name: kinds[name] for name in names}, covered, list(frame["class"]), guided)
+    return Reference(records, {name: kinds[name] for name in names}, covered, list(frame["class"]), guided, allowed)
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -90,6 +90,48 @@ def test_a_small_budget_changes_nothing(seed, monkeypatch):
     usual = fitted(frame, requirements, {"column": "class"})
     monkeypatch.setattr(refinement_rounds, "CELL_BUDGET", 8)
     assert fitted(frame, requirements, {"column": "class"}).steps == usual.steps
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("guided", [True, False])
+def test_dropping_against_the_definition(seed, guided):
+    """What is left is the largest set of records whose groups are all large enough, by trying every candidate."""
+    frame, requirements = random_case(seed)
+    share = [0.02, 0.05, 0.2][seed % 3]
+    found = fitted(frame, requirements, {"column": "class"} if guided else "distortion", suppress_records=share)
+    allowed = int(share * len(frame) + 1e-9)
+    plain = reference(frame, requirements, guided, allowed)
+    expected = plain.run_dropping()
+    assert [(step.attribute, step.smallest) for step in found.steps] == [(name, small) for name, _, small in expected]
+    assert [step.score for step in found.steps] == pytest.approx(
+        [score for _, score, _ in expected], rel=1e-9, abs=1e-12
+    )
+    masked = found.mask(frame)
+    assert set(masked.index) == plain.left
+    assert found.figures.dropped == len(frame) - len(masked) <= allowed
+    for columns, k in requirements:
+        assert masked.groupby(columns, dropna=False).size().min() >= k
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_dropping_in_parts_changes_nothing(seed, monkeypatch):
+    """Where cells outgrow their budget, groups are counted in parts, up to so many."""
+    frame, requirements = random_case(seed)
+    usual = fitted(frame, requirements, {"column": "class"}, suppress_records=0.05)
+    parts = []
+
+    class Seen(refinement_drops.Part):
+        def has(self, keys):
+            parts.append(self.of)
+            return super().has(keys)
+
+    monkeypatch.setattr(refinement_drops, "Part", Seen)
+    monkeypatch.setattr(refinement_rounds, "CELL_BUDGET", 8)
+    monkeypatch.setattr(refinement_drops, "_MOST_PARTS", 16)
+    found = fitted(frame, requirements, {"column": "class"}, suppress_records=0.05)
+    assert max(parts) > 1
+    assert (found.steps, found.figures) == (usual.steps, usual.figures)
+    assert found.mask(frame).equals(usual.mask(frame))
 
 
 SMALL = pd.DataFrame({"a": ["x", "y", None, "x"] * 10, "n": [1.0, 2.0, np.nan, 4.0] * 10, "c": [1] * 40})

@@ -1,0 +1,139 @@
+"""Groups and cells where records may be dropped: what a refinement would cost in records, and who is left after it.
+
+A group of fewer than k records is dropped. Its records are in groups of other quasi-identifiers, too, which shrink and
+may become too small themselves, and so on. What is left in the end is the largest set of records in which all groups
+are large enough: it depends on the masked values alone, not on the order in which groups were dropped, and only shrinks
+when values are refined, as groups of finer values that are large enough lie in groups of coarser ones that are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.keys import RowKeys, counted, grouped, new_keys
+from dpmask.kernels.refinement import NOBODY, Cells, Counts, Grouped, Values, cell_starts
+
+Flags = NDArray[np.bool_]
+
+
+class Sizes(NamedTuple):
+    """How many records are left in each group."""
+
+    keys: RowKeys
+    counts: Counts
+
+
+class Prospect(NamedTuple):
+    """What refining a node would do, for each of its candidates: the smallest cell, and the records in cells below k.
+
+    ``told`` says of each slot whether a cell of k records or more would tell it.
+    """
+
+    smallest: Counts
+    lost: Counts
+    told: Flags
+
+
+Prospects = dict[tuple[int, int], Prospect]
+"""By (attribute, node)."""
+
+
+def among(keys: RowKeys, others: RowKeys) -> Flags:
+    """Which of these keys are among the others; quick where the others are few."""
+    found = np.zeros(len(keys.first), np.bool_)
+    if not len(others.first):
+        return found
+    known = np.sort(others.first)
+    maybe = np.flatnonzero(known[np.minimum(np.searchsorted(known, keys.first), len(known) - 1)] == keys.first)
+    both = grouped(joined_keys(others, keys.at(maybe)))
+    there = np.zeros(len(both.starts), np.bool_)
+    numbers = both.numbers()
+    there[numbers[: len(known)]] = True
+    found[maybe] = there[numbers[len(known) :]]
+    return found
+
+
+def joined_keys(left: RowKeys, right: RowKeys) -> RowKeys:
+    """The keys of both, one after another."""
+    return RowKeys(*(np.concatenate(lanes) for lanes in zip(left, right, strict=True)))
+
+
+def no_keys() -> RowKeys:
+    """No key at all."""
+    return new_keys(0)
+
+
+def sizes(keys: RowKeys, groups: Grouped, left: Flags, wanted: Flags) -> Sizes:
+    """How many of a block's rows are left in each of its groups that are wanted; groups of nobody are not told."""
+    counts = np.bincount(groups.rows[left], minlength=len(groups.nodes))
+    told = np.flatnonzero(wanted & (counts > 0))
+    return Sizes(keys.at(told), counts[told])
+
+
+def merge_sizes(one: Sizes, other: Sizes) -> Sizes:
+    """Counts of equal groups add up."""
+    keys = joined_keys(one.keys, other.keys)
+    first, second, counts = counted(keys, np.concatenate([one.counts, other.counts]))
+    return Sizes(RowKeys(first, second), counts)
+
+
+def only(groups: Grouped, left: Flags) -> Grouped:
+    """The groups, with the rows that are not left in one more group, the last, which is not to be counted."""
+    rows = np.where(left, groups.rows, len(groups.nodes)).astype(np.int32)
+    return Grouped(rows, np.concatenate([groups.nodes, groups.nodes[:1]]))
+
+
+def prospects(cells: Cells, values: Sequence[Values], k: int) -> Prospects:
+    """What every candidate would do to these groups."""
+    starts, _ = cell_starts(cells.nodes, values)
+    found: Prospects = {}
+    for place, one in enumerate(values):
+        for node in np.unique(cells.nodes[starts[:, place] >= 0, place]).tolist():
+            first = starts[cells.nodes[:, place] == node, place]
+            found[place, node] = _prospect(cells.counts, first, int(one.widths[node]), one.apart, k)
+    return found
+
+
+def _prospect(counts: Counts, first: Counts, width: int, apart: bool, k: int) -> Prospect:
+    """The prospect of a node, some groups at a time."""
+    candidates = width if apart else 1
+    found = Prospect(np.full(candidates, NOBODY), np.zeros(candidates, np.int64), np.zeros(width, np.bool_))
+    step = max(1, (1 << 22) // width)
+    for low in range(0, len(first), step):
+        table = counts[first[low : low + step, None] + np.arange(width)]
+        found = merge_prospect(found, (_told_apart if apart else _split)(table, k))
+    return found
+
+
+def _split(table: Counts, k: int) -> Prospect:
+    """All slots of a node become cells of their own (groups x slots)."""
+    small = (table > 0) & (table < k)
+    smallest = np.where(table > 0, table, NOBODY).min(initial=NOBODY)
+    return Prospect(np.array([smallest]), np.array([table[small].sum()]), np.any(table >= k, axis=0))
+
+
+def _told_apart(table: Counts, k: int) -> Prospect:
+    """Each slot is taken from all others, where there is anybody in it."""
+    rest = np.where(table > 0, table.sum(axis=1, keepdims=True) - table, 0)
+    smallest = np.minimum(np.where(table > 0, table, NOBODY), np.where(rest > 0, rest, NOBODY)).min(
+        axis=0, initial=NOBODY
+    )
+    lost = np.where(table < k, table, 0).sum(axis=0) + np.where(rest < k, rest, 0).sum(axis=0)
+    return Prospect(smallest, lost, np.any(table >= k, axis=0))
+
+
+def merge_prospect(left: Prospect, right: Prospect) -> Prospect:
+    """What a refinement would do to the groups of both."""
+    return Prospect(
+        np.minimum(left.smallest, right.smallest), left.lost + right.lost, np.logical_or(left.told, right.told)
+    )
+
+
+def merge_prospects(left: Prospects, right: Prospects) -> Prospects:
+    """The same for all nodes."""
+    both = left.keys() & right.keys()
+    return {**left, **right, **{key: merge_prospect(left[key], right[key]) for key in both}}
