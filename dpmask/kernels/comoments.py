@@ -67,9 +67,9 @@ class CoMoments(NamedTuple):
 
 def comoments(columns: Sequence[Floats], order: int) -> CoMoments:
     """One block's moments up to order 2 or 4, given as its columns; NaN is a missing value."""
-    present = [np.isfinite(values) for values in columns]
-    whole = all(bool(there.all()) for there in present)
-    kept = columns if whole else [values[there] for values, there in zip(columns, present, strict=True)]
+    present = _present(columns)
+    whole = present is None
+    kept = columns if present is None else [values[there] for values, there in zip(columns, present, strict=True)]
     low = np.array([values.min(initial=np.inf) for values in kept])
     high = np.array([values.max(initial=-np.inf) for values in kept])
     # a constant column deviates from itself by exactly nothing
@@ -81,8 +81,18 @@ def comoments(columns: Sequence[Floats], order: int) -> CoMoments:
         low,
         high,
         center,
-        _block_sums(columns, None if whole else present, center, order),
+        _block_sums(columns, present, center, order),
     )
+
+
+def _present(columns: Sequence[Floats]) -> list[NDArray[np.bool_]] | None:
+    """Where each column has a finite value; None where all are."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = [values.sum() for values in columns]
+    if np.isfinite(sums).all():  # the sum of anything that is not finite is not, either
+        return None
+    present = [np.isfinite(values) for values in columns]
+    return None if all(bool(there.all()) for there in present) else present
 
 
 def _block_sums(

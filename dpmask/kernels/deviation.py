@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 
 Floats = NDArray[np.float64]
+_TILE = 1 << 14  # rows whose differences stay in the cache
 
 
 class Gaps(NamedTuple):
@@ -35,14 +36,16 @@ def gaps(columns: Sequence[Floats]) -> Gaps:
 
 
 def _gap(x: Floats, y: Floats) -> tuple[int, float]:
-    with np.errstate(invalid="ignore"):  # infinities, which are refused by their number
-        gap = x - y
-    np.abs(gap, out=gap)
-    total = gap.sum()
-    if np.isnan(total):
-        gap = gap[~np.isnan(gap)]
-        total = gap.sum()
-    return len(gap), float(total)
+    count, total = 0, 0.0
+    for start in range(0, len(x), _TILE):
+        with np.errstate(invalid="ignore"):  # infinities, which are refused by their number
+            gap = x[start : start + _TILE] - y[start : start + _TILE]
+        part = np.abs(gap, out=gap).sum()
+        if np.isnan(part):
+            gap = gap[~np.isnan(gap)]
+            part = gap.sum()
+        count, total = count + len(gap), total + float(part)
+    return count, total
 
 
 def merge_gaps(left: Gaps, right: Gaps) -> Gaps:

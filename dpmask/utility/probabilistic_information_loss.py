@@ -105,7 +105,7 @@ def result(found: Summary, n_ref: int = 1000) -> ProbabilisticLoss:
     before, after = found.before, found.after
     for side in (before, after):
         require_values(side.moments, found.numbers, _WHO)
-    changes = dict(zip(GROUPS, _changes(before, after, found.quantiles, found.within), strict=True))
+    changes = dict(zip(GROUPS, _changes(before, after, found.quantiles, found.around.within), strict=True))
     own = {name: _loss(one, one.records) for name, one in changes.items()}
     reference = {name: _loss(one, np.full_like(one.records, n_ref)) for name, one in changes.items()}
     parts = {name: value for name, value in own.items() if value is not None}
