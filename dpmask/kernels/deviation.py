@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 
 Floats = NDArray[np.float64]
-_TILE = 1 << 14  # rows whose differences stay in the cache
+_TILE = 1 << 13  # rows whose differences stay in the cache
 
 
 class Gaps(NamedTuple):
@@ -31,15 +31,16 @@ class Deviations(NamedTuple):
 def gaps(columns: Sequence[Floats]) -> Gaps:
     """The gaps in one block, given as its original columns and then the masked ones, in the same order."""
     half = len(columns) // 2
-    sums = [_gap(x, y) for x, y in zip(columns[:half], columns[half:], strict=True)]
+    with np.errstate(invalid="ignore"):  # infinities, which are refused by their number
+        sums = [_gap(x, y) for x, y in zip(columns[:half], columns[half:], strict=True)]
     return Gaps(np.array([count for count, _ in sums]), np.array([total for _, total in sums]))
 
 
 def _gap(x: Floats, y: Floats) -> tuple[int, float]:
-    count, total = 0, 0.0
+    count, total, tile = 0, 0.0, np.empty(_TILE)
     for start in range(0, len(x), _TILE):
-        with np.errstate(invalid="ignore"):  # infinities, which are refused by their number
-            gap = x[start : start + _TILE] - y[start : start + _TILE]
+        gap = tile[: len(x) - start]
+        np.subtract(x[start : start + _TILE], y[start : start + _TILE], out=gap)
         part = np.abs(gap, out=gap).sum()
         if np.isnan(part):
             gap = gap[~np.isnan(gap)]

@@ -60,11 +60,9 @@ def grid_over(edges: Floats) -> Grid:
     fine = np.maximum(held * min(_PER_EDGE, max(_FINE // max(len(edges), 1), 1)), 1)
     left, slope = _inside(edges, held, fine)
     base = (np.cumsum(fine) - fine).astype(np.uint32)
-    grid = Grid(np.append(edges, np.nan), low, scale, left, slope, fine - 1.0, base, np.empty(0, np.uint32))
-    cells = np.empty(len(edges), np.uint32)
-    _cells(edges, *grid[1:7], cells)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(cells, minlength=fine.sum()))])
-    return grid._replace(starts=starts.astype(np.uint32))
+    starts = np.zeros(fine.sum() + 1, np.uint32)
+    _add_starts(edges, low, scale, left, slope, fine - 1.0, base, starts)
+    return Grid(np.append(edges, np.nan), low, scale, left, slope, fine - 1.0, base, starts)
 
 
 def _even(edges: Floats) -> tuple[float, float]:
@@ -145,18 +143,20 @@ def _coarse_cells(values: Floats, low: float, scale: float, found: Starts) -> No
 
 
 @compiled(reassociate=False, contract=False)
-def _cells(
-    values: Floats,
+def _add_starts(
+    edges: Floats,
     low: float,
     scale: float,
     left: Floats,
     slope: Floats,
     last: Floats,
     base: Starts,
-    found: Starts,
+    starts: Starts,
 ) -> None:
-    for row in range(len(values)):
-        found[row] = _cell(values[row], low, scale, left, slope, last, base)
+    for edge in edges:
+        starts[_cell(edge, low, scale, left, slope, last, base) + np.uint32(1)] += np.uint32(1)
+    for cell in range(1, len(starts)):
+        starts[cell] += starts[cell - 1]
 
 
 @compiled(reassociate=False, contract=False)

@@ -188,7 +188,14 @@ def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:
 def draw_samples(share: float, columns: Sequence[Floats], span: Span) -> list[Sample]:
     """A block's share of each column's sample: the same records for any partitioning."""
     drawn = np.flatnonzero(record_uniforms(_KEY, span.first, len(columns[0])) < share)
-    return [Sample(len(one) - int(np.isnan(one).sum()), order_keys(_present(one[drawn]))) for one in columns]
+    return [Sample(_size(one), order_keys(_present(one[drawn]))) for one in columns]
+
+
+def _size(values: Floats) -> int:
+    """How many values are not missing."""
+    with np.errstate(invalid="ignore"):
+        total = values.sum()
+    return len(values) - int(np.isnan(values).sum()) if np.isnan(total) else len(values)
 
 
 def _present(values: Floats) -> Floats:
