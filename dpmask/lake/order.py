@@ -185,17 +185,13 @@ def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:
     return [Sample(one.values, np.sort(one.keys)) for one in samples]
 
 
-def draw_samples(share: float, columns: Sequence[Floats], span: Span) -> list[Sample]:
-    """A block's share of each column's sample: the same records for any partitioning."""
+def draw_samples(
+    share: float, columns: Sequence[Floats], span: Span, sizes: Sequence[int] | None = None
+) -> list[Sample]:
+    """A block's share of each column's sample: the same records for any partitioning. Sizes may be known already."""
     drawn = np.flatnonzero(record_uniforms(_KEY, span.first, len(columns[0])) < share)
-    return [Sample(_size(one), order_keys(_present(one[drawn]))) for one in columns]
-
-
-def _size(values: Floats) -> int:
-    """How many values are not missing."""
-    with np.errstate(invalid="ignore"):
-        total = values.sum()
-    return len(values) - int(np.isnan(values).sum()) if np.isnan(total) else len(values)
+    sizes = [len(one) - int(np.isnan(one).sum()) for one in columns] if sizes is None else sizes
+    return [Sample(size, order_keys(_present(one[drawn]))) for one, size in zip(columns, sizes, strict=True)]
 
 
 def _present(values: Floats) -> Floats:

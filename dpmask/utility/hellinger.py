@@ -3,7 +3,7 @@
 sqrt(1 - sum sqrt(p p')) over the shares p of a column's values before and p' after masking. Unlike total variation it
 weighs a change by how rare the value was: values that vanish or appear count most. Categories are compared value by
 value, numbers in 20 bins between the original's 5 %, 10 %, ..., 95 % quantiles (exact order statistics, each edge
-once); missing is a value too. Four passes over each table, one where there are no numbers.
+once); missing is a value too. Three passes over each table, or four; one where there are no numbers.
 """
 
 from __future__ import annotations

@@ -71,10 +71,12 @@ def _shares(sides: Sides, numbers: int, needs: Need) -> list[float]:
 
 def _look(numbers: Sequence[str], categories: Sequence[str], order: int, share: float, rows: Rows, span: Span) -> Look:
     columns = [floats(rows, name) for name in numbers]
+    moments = comoments(columns, order) if order and columns else None
+    sizes = (moments.values + moments.infinite).tolist() if moments else None
     return Look(
         rows.num_rows,
-        comoments(columns, order) if order and columns else None,
-        draw_samples(share, columns, span) if share and columns else [],
+        moments,
+        draw_samples(share, columns, span, sizes) if share and columns else [],
         [tally(row_keys(rows, [name]).first) for name in categories],
     )
 

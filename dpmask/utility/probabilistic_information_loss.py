@@ -19,7 +19,7 @@ for a = 5 %, 10 %, ..., 95 %, exact order statistics. It is averaged over each o
 groups. Var shrinks as n grows, so that in a census any change at all scores 100: ``at_reference`` is the same with
 n_ref in place of n. A statistic that cannot vary and did not change says nothing and is left out; one that cannot and
 did scores 100. Means, variances and quantiles are those of the values present, the others of the records that have
-both. A masked column that is constant correlates with nothing: r' = 0. Four passes, one of them for all moments.
+both. A masked column that is constant correlates with nothing: r' = 0. Three or four passes, one for all moments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Several measures of information loss from passes they share: four over both tables, however many measures."""
+"""Several measures of information loss from passes they share: at most four over both tables, however many measures."""
 
 from __future__ import annotations
 

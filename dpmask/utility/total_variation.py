@@ -3,7 +3,7 @@
 Half the sum of |p - p'| over the shares p of a column's values before and p' after masking: the share of records that
 would have to change for the two distributions to be one. Categories are compared value by value, numbers in 20 bins
 between the original's 5 %, 10 %, ..., 95 % quantiles (exact order statistics, each edge once); missing is a value too.
-Four passes over each table, one where there are no numbers.
+Three passes over each table, or four; one where there are no numbers.
 """
 
 from __future__ import annotations
