@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.moments import Moments, column_moments, merge_moments
-
 Floats = NDArray[np.float64]
 _TILE = 1 << 13  # rows whose differences stay in the cache
 
@@ -19,13 +17,6 @@ class Gaps(NamedTuple):
 
     pairs: NDArray[np.int64]
     absolute: Floats
-
-
-class Deviations(NamedTuple):
-    """The gaps of each column, and the original's moments."""
-
-    gaps: Gaps
-    original: Moments
 
 
 def gaps(columns: Sequence[Floats]) -> Gaps:
@@ -52,13 +43,3 @@ def _gap(x: Floats, y: Floats) -> tuple[int, float]:
 def merge_gaps(left: Gaps, right: Gaps) -> Gaps:
     """The gaps of both parts together."""
     return Gaps(left.pairs + right.pairs, left.absolute + right.absolute)
-
-
-def deviations(columns: Sequence[Floats]) -> Deviations:
-    """The deviations in one block, given as its original columns and then the masked ones, in the same order."""
-    return Deviations(gaps(columns), column_moments(columns[: len(columns) // 2]))
-
-
-def merge_deviations(left: Deviations, right: Deviations) -> Deviations:
-    """The deviations of both parts together."""
-    return Deviations(merge_gaps(left.gaps, right.gaps), merge_moments(left.original, right.original))

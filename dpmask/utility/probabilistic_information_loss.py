@@ -102,6 +102,7 @@ class _Change(NamedTuple):
 
 def result(found: Summary, n_ref: int = 1000) -> ProbabilisticLoss:
     """PIL from a summary of both tables."""
+    _require(n_ref)
     before, after = found.before, found.after
     for side in (before, after):
         require_values(side.moments, found.numbers, _WHO)
