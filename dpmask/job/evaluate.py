@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpmask.engine.progress import note
 from dpmask.errors import DpmaskError, InputError, JobError
-from dpmask.job.measures import MEASURES, about, from_roles, measure_function, module_of
+from dpmask.job.measures import MEASURES, about, from_roles, measure_function, module_of, takers
 from dpmask.lake.columns import is_numeric, require_known
 from dpmask.lake.footers import MANIFEST, glob_root
 from dpmask.lake.pairing import in_source_order, pair_by_column, recut
@@ -54,7 +54,7 @@ def evaluate(
     chosen = _columns(lakes, columns, paired_by)
     sides = _paired(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
     given = {"columns": chosen, "quasi": list(quasi), "sensitive": list(sensitive)}
-    found = [_measured(name, sides, given) for name in MEASURES]
+    found = _measured(sides, given)
     measured = [one for one in found if "values" in one]
     if not measured:
         raise InputError("\n".join([f"{_WHO}: nothing could be measured.", *(f"  {one['reason']}" for one in found)]))
@@ -159,27 +159,51 @@ def _pairing_folder(paired_by: str, manifest: Mapping[str, Any] | None, original
     )
 
 
-def _measured(name: str, sides: Sides, given: Mapping[str, list[str]]) -> dict[str, Any]:
-    """One measure: its values, or the reason why there are none."""
-    function, module = measure_function(name), module_of(name)
-    asked = inspect.signature(function).parameters
-    parameters: dict[str, Any] = {key: given[key] for key in given if key in asked and given[key]}
-    if "columns" in parameters:
-        parameters["columns"] = parameters["columns"][: getattr(module, "MOST_COLUMNS", None)]
-    lacking = [key for key, one in asked.items() if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
-    lacking = [key for key in (*lacking, *from_roles(name)) if key not in parameters and key != "sensitive"]
-    if lacking:
-        return {"measure": name, "reason": f"{name}: needs {', '.join(lacking)}"}
-    tables = sides[:2] if getattr(module, "PAIRED", True) else sides.lakes
+class _Asked(NamedTuple):
+    """A measure with the parameters that are known; ``lacking`` names those that are not."""
+
+    measure: str
+    parameters: dict[str, Any]
+    lacking: list[str]
+
+    @property
+    def name(self) -> str:
+        """What the result is called."""
+        return self.measure
+
+
+def _asked(name: str, given: Mapping[str, list[str]]) -> _Asked:
+    parameters = inspect.signature(measure_function(name)).parameters
+    known: dict[str, Any] = {key: given[key] for key in given if key in parameters and given[key]}
+    if "columns" in known:
+        known["columns"] = known["columns"][: getattr(module_of(name), "MOST_COLUMNS", None)]
+    lacking = [key for key, one in parameters.items() if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    lacking = [key for key in (*lacking, *from_roles(name)) if key not in known and key != "sensitive"]
+    return _Asked(name, known, lacking)
+
+
+def _measured(sides: Sides, given: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+    """Each measure: its values, or the reason why there are none."""
+    asked = [_asked(name, given) for name in MEASURES]
+    paired = [one for one in asked if not one.lacking and getattr(module_of(one.measure), "PAIRED", True)]
+    alone = [one for one in asked if not one.lacking and one not in paired]
+    take = takers(sides.original, sides.masked, paired) | takers(*sides.lakes, alone)
+    return [_result(one, take.get(one.name)) for one in asked]
+
+
+def _result(asked: _Asked, take: Callable[[], Any] | None) -> dict[str, Any]:
+    name = asked.measure
+    if take is None:
+        return {"measure": name, "reason": f"{name}: needs {', '.join(asked.lacking)}"}
     note(name)
     try:
-        result = function(*tables, **parameters)
+        result = take()
     except (JobError, InputError) as error:
         return {"measure": name, "reason": str(error)}
     return {
         "measure": name,
         "public": result.public,
-        "parameters": parameters,
+        "parameters": asked.parameters,
         "judged": {key: getattr(result, key) for key in result.judged},
         "values": result.to_dict(),
         "explanation": result.explain(),

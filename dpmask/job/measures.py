@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from dpmask import risk, utility
-from dpmask.lake.columns import require_numeric
+from dpmask.errors import InputError, JobError
+from dpmask.lake.columns import is_numeric, require_numeric
+from dpmask.lake.table import Table
+from dpmask.utility.together import Asked, groups_of, take_together
 
 MEASURES = {**utility.MEASURES, **risk.MEASURES}
 
@@ -40,6 +45,22 @@ def named_columns(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from named_columns(one)
+
+
+def takers(original: Table, masked: Table, asked: Sequence[Asked]) -> dict[str, Callable[[], Any]]:
+    """What takes each measure of two tables. Losses of the same columns share their passes, which are made at once."""
+    found: dict[str, Callable[[], Any]] = {
+        one.name: partial(measure_function(one.measure), original, masked, **one.parameters) for one in asked
+    }
+    is_number = partial(_numeric_in, (original.masked_schema, masked.masked_schema))
+    for group in groups_of(asked, is_number, as_many=original.rows == masked.rows):
+        with suppress(JobError, InputError):  # each says its own when it is taken alone
+            found |= take_together(original, masked, group, "loss")
+    return found
+
+
+def _numeric_in(schemas: Sequence[Any], column: str) -> bool:
+    return all(column in schema.names and is_numeric(schema.field(column).type) for schema in schemas)
 
 
 def about(name: str, result: Any) -> dict[str, str]:

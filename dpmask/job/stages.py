@@ -17,7 +17,7 @@ from dpmask.engine.draws import Subkey
 from dpmask.errors import DpmaskError, InputError, PolicyRefusal, StorageError, TargetError, VerificationError
 from dpmask.job.account import account, public_part
 from dpmask.job.checkpoint import Checkpoint
-from dpmask.job.measures import measure_function
+from dpmask.job.measures import takers
 from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, in_the_way, open_lake, prepare
 from dpmask.lake.storage import Place
@@ -134,7 +134,7 @@ def mask_and_measure(under_way: Run, prepared: Prepared) -> Measured:
         under_way.outcome["rows"] = table.rows
     with under_way.stage("measure"):
         masked = staged_table(table, prepared.columns, folder)
-        results = {m.name: measure_function(m.measure)(prepared.lake, masked, **m.parameters) for m in job.measures}
+        results = {name: take() for name, take in takers(prepared.lake, masked, job.measures).items()}
         figures = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
         judged = figures | results
     verdicts = [judge(rule, judged[rule.measure]) for rule in job.rules]

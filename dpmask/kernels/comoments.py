@@ -67,22 +67,34 @@ class CoMoments(NamedTuple):
 
 def comoments(columns: Sequence[Floats], order: int) -> CoMoments:
     """One block's moments up to order 2 or 4, given as its columns; NaN is a missing value."""
-    present = [np.isfinite(values) for values in columns]
-    whole = all(bool(there.all()) for there in present)
-    kept = columns if whole else [values[there] for values, there in zip(columns, present, strict=True)]
-    low = np.array([values.min(initial=np.inf) for values in kept])
-    high = np.array([values.max(initial=-np.inf) for values in kept])
+    low, high = _ranges(columns)
+    present, kept = None, columns
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        present = [np.isfinite(values) for values in columns]
+        kept = [values[there] for values, there in zip(columns, present, strict=True)]
+        low, high = _ranges(kept)
     # a constant column deviates from itself by exactly nothing
-    center = np.array([values.mean() if a < b else a for values, a, b in zip(kept, low, high, strict=True)])
+    center = np.array([_about_mean(values) if a < b else a for values, a, b in zip(kept, low, high, strict=True)])
     center[low > high] = 0.0
     return CoMoments(
         np.array([len(values) for values in kept]),
-        np.array([0 if whole else np.isinf(values).sum() for values in columns]),
+        np.array([0 if present is None else np.isinf(values).sum() for values in columns]),
         low,
         high,
         center,
-        _block_sums(columns, None if whole else present, center, order),
+        _block_sums(columns, present, center, order),
     )
+
+
+def _ranges(columns: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """The smallest and the largest value of each column; one of them is not finite where any value is not."""
+    low = np.array([values.min(initial=np.inf) for values in columns])
+    return low, np.array([values.max(initial=-np.inf) for values in columns])
+
+
+def _about_mean(values: Floats) -> float:
+    """The mean of values spread evenly over a column, which is as good a centre as the mean."""
+    return float(values[:: max(len(values) // _TILE, 1)].mean())
 
 
 def _block_sums(

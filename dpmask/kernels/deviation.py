@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.moments import Moments, column_moments, merge_moments
-
 Floats = NDArray[np.float64]
+_TILE = 1 << 13  # rows whose differences stay in the cache
 
 
 class Gaps(NamedTuple):
@@ -20,41 +19,27 @@ class Gaps(NamedTuple):
     absolute: Floats
 
 
-class Deviations(NamedTuple):
-    """The gaps of each column, and the original's moments."""
-
-    gaps: Gaps
-    original: Moments
-
-
 def gaps(columns: Sequence[Floats]) -> Gaps:
     """The gaps in one block, given as its original columns and then the masked ones, in the same order."""
     half = len(columns) // 2
-    sums = [_gap(x, y) for x, y in zip(columns[:half], columns[half:], strict=True)]
+    with np.errstate(invalid="ignore"):  # infinities, which are refused by their number
+        sums = [_gap(x, y) for x, y in zip(columns[:half], columns[half:], strict=True)]
     return Gaps(np.array([count for count, _ in sums]), np.array([total for _, total in sums]))
 
 
 def _gap(x: Floats, y: Floats) -> tuple[int, float]:
-    with np.errstate(invalid="ignore"):  # infinities, which are refused by their number
-        gap = x - y
-    np.abs(gap, out=gap)
-    total = gap.sum()
-    if np.isnan(total):
-        gap = gap[~np.isnan(gap)]
-        total = gap.sum()
-    return len(gap), float(total)
+    count, total, tile = 0, 0.0, np.empty(_TILE)
+    for start in range(0, len(x), _TILE):
+        gap = tile[: len(x) - start]
+        np.subtract(x[start : start + _TILE], y[start : start + _TILE], out=gap)
+        part = np.abs(gap, out=gap).sum()
+        if np.isnan(part):
+            gap = gap[~np.isnan(gap)]
+            part = gap.sum()
+        count, total = count + len(gap), total + float(part)
+    return count, total
 
 
 def merge_gaps(left: Gaps, right: Gaps) -> Gaps:
     """The gaps of both parts together."""
     return Gaps(left.pairs + right.pairs, left.absolute + right.absolute)
-
-
-def deviations(columns: Sequence[Floats]) -> Deviations:
-    """The deviations in one block, given as its original columns and then the masked ones, in the same order."""
-    return Deviations(gaps(columns), column_moments(columns[: len(columns) // 2]))
-
-
-def merge_deviations(left: Deviations, right: Deviations) -> Deviations:
-    """The deviations of both parts together."""
-    return Deviations(merge_gaps(left.gaps, right.gaps), merge_moments(left.original, right.original))

@@ -1,4 +1,4 @@
-"""Order statistics over blocks: doubles as integers in the same order, counts at splitters, values between them.
+"""Order statistics over blocks: doubles as integers in the same order, and counts at splitters.
 
 The bits of a double, read as a signed integer and with the lower 63 of a negative one flipped, are in the order of the
 doubles. So a range of doubles can be halved, or cut into any number of parts, until ties are all that is left.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.slots import grid_over, rows_in_slots, slot_counts
+from dpmask.kernels.slots import grid_over, slot_counts
 from dpmask.kernels.vector_math import compiled
 
 Floats = NDArray[np.float64]
@@ -20,11 +20,10 @@ Counts = NDArray[np.int64]
 Keys = NDArray[np.int64]
 
 _LOWER = np.int64(0x7FFF_FFFF_FFFF_FFFF)
-_HIGHEST_DOUBLE = 0x7FF0_0000_0000_0000  # the key of infinity
-_LOWEST_DOUBLE = -1 - _HIGHEST_DOUBLE
+HIGHEST_DOUBLE = 0x7FF0_0000_0000_0000  # the key of infinity
+LOWEST_DOUBLE = -1 - HIGHEST_DOUBLE
 _NEGATIVE_ZERO = -1  # no value's key: it would count as 0.0
-_FEW, _MANY = 256, 1 << 12
-_CROWDED = 3.0
+_CROWDED = 50.0
 
 
 def order_keys(values: Floats) -> Keys:
@@ -76,18 +75,18 @@ def count_at(splitters: Sequence[Keys], columns: Sequence[Floats]) -> list[Posit
 
 
 def _counted(values: Floats, cuts: Keys) -> Positions:
-    """By a grid over the cuts, unless a sort of the values is faster: where cuts are many, or crowd in few places."""
-    if len(cuts) <= _MANY and _is_double(cuts).all():
+    """By a grid over the cuts, unless a sort of the values is faster: where cuts crowd in few places."""
+    if _is_double(cuts).all():
         edges, back = np.unique(cuts, return_inverse=True)
         grid = grid_over(from_keys(edges))
-        if len(cuts) <= _FEW or grid.crowding < _CROWDED:
+        if grid.crowding < _CROWDED:
             counts = np.cumsum(slot_counts(values, grid))
             return Positions(counts[2 * back], counts[2 * back + 1])
     return positions_in(sorted_keys(values), cuts)
 
 
 def _is_double(keys: Keys) -> NDArray[np.bool_]:
-    return (keys >= _LOWEST_DOUBLE) & (keys <= _HIGHEST_DOUBLE)
+    return (keys >= LOWEST_DOUBLE) & (keys <= HIGHEST_DOUBLE)
 
 
 def merge_counts(left: list[Positions], right: list[Positions]) -> list[Positions]:
@@ -102,29 +101,6 @@ class Bracket(NamedTuple):
     high: int
     before: int
     inside: int
-
-
-def between(brackets: Sequence[Sequence[Bracket]], columns: Sequence[Floats]) -> list[list[Keys]]:
-    """One block's values inside each column's brackets."""
-    return [_inside(values, some) for values, some in zip(columns, brackets, strict=True)]
-
-
-def _inside(values: Floats, brackets: Sequence[Bracket]) -> list[Keys]:
-    """The values inside each bracket. Brackets do not overlap; one that ends beyond the infinities has no end."""
-    ends = np.unique(np.array([(one.low, one.high) for one in brackets], np.int64).ravel())
-    ends = ends[_is_double(ends)]
-    owner = np.full(2 * len(ends) + 2, -1)
-    for number, one in enumerate(brackets):
-        first, last = np.searchsorted(ends, one.low, "right"), np.searchsorted(ends, one.high, "left")
-        owner[2 * first : 2 * last + 1] = number
-    rows, slots = rows_in_slots(values, grid_over(from_keys(ends)), owner >= 0)
-    keys, owners = order_keys(values[rows]), owner[slots]
-    return [keys[owners == number] for number in range(len(brackets))]
-
-
-def join_values(left: list[list[Keys]], right: list[list[Keys]]) -> list[list[Keys]]:
-    """The values of both parts together."""
-    return [[np.concatenate(both) for both in zip(one, two, strict=True)] for one, two in zip(left, right, strict=True)]
 
 
 def cut_evenly(low: int, high: int, parts: int) -> Keys:
@@ -143,12 +119,20 @@ def window(centers: Floats, reach: float) -> tuple[Keys, Keys]:
     return order_keys(-from_keys(_last(-centers, reach))), _last(centers, reach)
 
 
+@compiled(reassociate=False, contract=False)
 def _last(centers: Floats, reach: float) -> Keys:
-    inside = order_keys(centers)
-    outside = np.full_like(inside, order_keys(np.array([np.inf]))[0])
-    while True:
-        middle = (inside & outside) + ((inside ^ outside) >> 1)  # the mean, which cannot overflow
-        if (middle == inside).all():
-            return inside
-        near = from_keys(middle) - centers <= reach
-        inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
+    found = np.empty(len(centers), np.int64)
+    for row in range(len(centers)):
+        bits = np.float64(centers[row] + 0.0).view(np.int64)
+        inside, outside = np.int64(bits ^ ((bits >> 63) & _LOWER)), np.int64(HIGHEST_DOUBLE)
+        while True:
+            middle = (inside & outside) + ((inside ^ outside) >> 1)  # the mean, which cannot overflow
+            if middle == inside:
+                break
+            value = np.int64(middle ^ ((middle >> 63) & _LOWER)).view(np.float64)
+            if value - centers[row] <= reach:
+                inside = middle
+            else:
+                outside = middle
+        found[row] = inside
+    return found

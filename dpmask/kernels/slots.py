@@ -1,13 +1,15 @@
 """Where values lie among sorted edges, found by a grid over the edges instead of a sort of the values.
 
 Edges e_0 < e_1 < ... make slots: 2 i + 1 is the value e_i itself, 2 i what lies between e_(i-1) and e_i; a missing
-value gets one slot more, the last. The grid's cells are even between the edges' 1 % and 99 % quantiles, so that most
-cells hold no edge; inside a cell that does it is found by halving, as for values beyond the grid.
+value gets one slot more, the last. The grid has coarse cells, even between the edges' 1 % and 99 % quantiles, and in
+each of them fine ones, even between its first and its last edge and as many as its edges deserve: so most fine cells
+hold one edge at most, also where values are skewed or in clumps. A value is compared with that one edge; where a cell
+has several its place is found by halving. Cells are worked out a strip at a time, in a loop of its own that becomes
+vector instructions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,21 +19,30 @@ from dpmask.kernels.vector_math import compiled
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
-Starts = NDArray[np.int32]
+Starts = NDArray[np.uint32]
 
-_CELLS_PER_EDGE = 16
-_FEWEST_CELLS, _MOST_CELLS = 1 << 12, 1 << 15  # the largest grid takes 128 KB
-_TILE = 1 << 14  # rows whose slots stay in the cache
-_TAIL = 100  # one edge in so many lies beyond the grid on either side
+_COARSE = 1 << 10
+_PER_EDGE, _FINE = 16, 1 << 15  # fine cells to an edge, and all of them, about: they take 128 KB
+_STRIP = 1 << 10  # rows whose cells stay in the cache
+_TAIL = 100  # one edge in so many lies beyond the even coarse cells on either side
 
 
 class Grid(NamedTuple):
-    """Edges, the grid's start, its cells to a unit, and how many edges lie before each cell."""
+    """Edges and a NaN after them; coarse and fine cells; and how many edges lie before each fine cell."""
 
     edges: Floats
-    low: float
-    scale: float
+    low: float  # where the even coarse cells start
+    scale: float  # how many there are to a unit
+    left: Floats  # for each coarse cell: where its fine ones start
+    slope: Floats  # how many there are to a unit
+    last: Floats  # how many there are but one
+    base: Starts  # the number of the first
     starts: Starts
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return 2 * len(self.edges)
 
     @property
     def crowding(self) -> float:
@@ -42,82 +53,138 @@ class Grid(NamedTuple):
 
 def grid_over(edges: Floats) -> Grid:
     """A grid over different doubles, sorted."""
-    cells = min(max(_CELLS_PER_EDGE * len(edges), _FEWEST_CELLS), _MOST_CELLS)
-    low, scale = _even(edges, cells)
-    place = np.empty(len(edges), np.int64)
-    _cells(edges, low, scale, cells, place)
-    return Grid(edges, low, scale, np.searchsorted(place, np.arange(cells + 3)).astype(np.int32))
+    low, scale = _even(edges)
+    coarse = np.empty(len(edges), np.uint32)
+    _coarse_cells(edges, low, scale, coarse)
+    held = np.bincount(coarse, minlength=_COARSE + 3)
+    fine = np.maximum(held * min(_PER_EDGE, max(_FINE // max(len(edges), 1), 1)), 1)
+    left, slope = _inside(edges, held, fine)
+    base = (np.cumsum(fine) - fine).astype(np.uint32)
+    starts = np.zeros(fine.sum() + 1, np.uint32)
+    _add_starts(edges, low, scale, left, slope, fine - 1.0, base, starts)
+    return Grid(np.append(edges, np.nan), low, scale, left, slope, fine - 1.0, base, starts)
 
 
-def _even(edges: Floats, cells: int) -> tuple[float, float]:
-    """Where the grid starts, and how many cells there are to a unit; none where it would be no use."""
+def _even(edges: Floats) -> tuple[float, float]:
+    """Where the coarse cells start, and how many there are to a unit; none where they would be no use."""
     if not len(edges):
         return 0.0, 0.0
     low, high = edges[len(edges) // _TAIL], edges[-1 - len(edges) // _TAIL]
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        scale = cells / (high - low)
+        scale = _COARSE / (high - low)
     return (float(low), float(scale)) if 0.0 < scale < np.inf else (float(edges[0]), 0.0)
+
+
+def _inside(edges: Floats, held: Counts, fine: Counts) -> tuple[Floats, Floats]:
+    """Where each coarse cell's fine ones start, and how many there are to a unit; none with less than two edges."""
+    end = np.cumsum(held)
+    padded = np.append(edges, 0.0)
+    first, last = padded[end - held], padded[end - 1]
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        slope = (fine - 1) / (last - first)
+    useful = (held > 1) & (slope > 0.0) & (slope < np.inf)
+    return np.where(held > 0, first, 0.0), np.where(useful, slope, 0.0)
 
 
 def slot_counts(values: Floats, grid: Grid) -> Counts:
     """How many values each slot holds."""
-    counts = np.zeros(2 * len(grid.edges) + 2, np.int64)
-    for _, slots in _slots(values, grid):
-        counts += np.bincount(slots, minlength=len(counts))
+    counts = np.zeros(grid.slots, np.int64)
+    _count(values, *grid, np.empty(0, np.bool_), counts, np.empty(0, np.int64))
     return counts
 
 
-def rows_in_slots(values: Floats, grid: Grid, wanted: NDArray[np.bool_]) -> tuple[Counts, Counts]:
-    """The rows whose slots are wanted, and their slots."""
-    rows, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for start, slots in _slots(values, grid):
-        inside = np.flatnonzero(wanted[slots])
-        rows.append(start + inside)
-        found.append(slots[inside])
-    return np.concatenate(rows), np.concatenate(found)
+def slot_counts_and_rows(values: Floats, grid: Grid, wanted: NDArray[np.bool_]) -> tuple[Counts, Counts]:
+    """How many values each slot holds, and the rows whose slots are wanted."""
+    counts, rows = np.zeros(grid.slots, np.int64), np.empty(len(values) + 1, np.int64)
+    return counts, rows[: _count(values, *grid, wanted, counts, rows)]
 
 
-def _slots(values: Floats, grid: Grid) -> Iterator[tuple[int, Counts]]:
-    """The slots of each tile of values, with the tile's first row. The next tile's take their place."""
-    found = np.empty(_TILE, np.int64)
-    for start in range(0, len(values), _TILE):
-        tile = values[start : start + _TILE]
-        _fill(tile, *grid, found)
-        yield start, found[: len(tile)]
+# Indices are unsigned, so that no code is made for those that count from the end.
 
 
 @compiled(part=True, reassociate=False, contract=False)
-def _cell(value: float, low: float, scale: float, cells: int) -> int:
-    """The number of a value's cell, which does not fall as values grow: 0 below the grid, the last above."""
-    if value < low:
-        return 0
+def _coarse(value: float, low: float, scale: float) -> np.uint32:
+    """The number of a value's coarse cell, which does not fall as values grow: 0 before the even ones."""
     place = (value - low) * scale
-    return int(place) + 1 if place < cells else cells + 1
+    place = place if place < _COARSE else float(_COARSE)
+    place = -1.0 if value < low else place
+    cell = np.uint32(np.int32(place) + np.int32(1))
+    return cell if value == value else np.uint32(_COARSE + 2)  # noqa: PLR0124 - NaN is not
 
 
-@compiled(reassociate=False, contract=False)
-def _cells(values: Floats, low: float, scale: float, cells: int, found: Counts) -> None:
-    for row in range(len(values)):
-        found[row] = _cell(values[row], low, scale, cells)
+@compiled(part=True, reassociate=False, contract=False)
+def _cell(value: float, low: float, scale: float, left: Floats, slope: Floats, last: Floats, base: Starts) -> np.uint32:
+    """The number of a value's fine cell, which does not fall as values grow; the last for what is missing."""
+    coarse = _coarse(value, low, scale)
+    place = (value - left[coarse]) * slope[coarse]
+    place = place if place > 0.0 else 0.0
+    place = place if place < last[coarse] else last[coarse]
+    return np.uint32(base[coarse] + np.uint32(place))
 
 
-@compiled(reassociate=False, contract=False)
-def _fill(values: Floats, edges: Floats, low: float, scale: float, starts: Starts, found: Counts) -> None:
-    missing, cells = 2 * len(edges) + 1, len(starts) - 3
-    for row in range(len(values)):
-        value = values[row]
-        if value != value:  # noqa: PLR0124 - NaN
-            found[row] = missing
-            continue
-        cell = _cell(value, low, scale, cells)
-        first, last = starts[cell], starts[cell + 1]
-        if first == last:  # no edge in its cell, so it is none
-            found[row] = 2 * first
-            continue
-        while first < last:  # the first edge above the value
-            middle = (first + last) // 2
-            if edges[middle] <= value:
+@compiled(part=True, reassociate=False, contract=False)
+def _slot(value: float, cell: np.uint32, edges: Floats, starts: Starts) -> np.uint64:
+    first, last = np.int64(starts[cell]), np.int64(starts[cell + np.uint32(1)])
+    if last - first > 1:
+        while first < last:  # the first edge that is not below the value
+            middle = (first + last) >> 1
+            if edges[np.uint64(middle)] < value:
                 first = middle + 1
             else:
                 last = middle
-        found[row] = 2 * first - 1 if first > 0 and edges[first - 1] == value else 2 * first
+    edge = edges[np.uint64(first)]  # the only one in the cell, or one above all of it
+    return np.uint64(2 * first + int(value >= edge) + int(value > edge) + int(value != value))  # noqa: PLR0124 - NaN
+
+
+@compiled(reassociate=False, contract=False)
+def _coarse_cells(values: Floats, low: float, scale: float, found: Starts) -> None:
+    for row in range(len(values)):
+        found[row] = _coarse(values[row], low, scale)
+
+
+@compiled(reassociate=False, contract=False)
+def _add_starts(
+    edges: Floats,
+    low: float,
+    scale: float,
+    left: Floats,
+    slope: Floats,
+    last: Floats,
+    base: Starts,
+    starts: Starts,
+) -> None:
+    for edge in edges:
+        starts[_cell(edge, low, scale, left, slope, last, base) + np.uint32(1)] += np.uint32(1)
+    for cell in range(1, len(starts)):
+        starts[cell] += starts[cell - 1]
+
+
+@compiled(reassociate=False, contract=False)
+def _count(
+    values: Floats,
+    edges: Floats,
+    low: float,
+    scale: float,
+    left: Floats,
+    slope: Floats,
+    last: Floats,
+    base: Starts,
+    starts: Starts,
+    wanted: NDArray[np.bool_],
+    counts: Counts,
+    rows: Counts,
+) -> int:
+    """Add to the counts; if there is room, put rows in wanted slots one after the other and say how many there are."""
+    found, slots, picked = np.empty(_STRIP, np.uint32), np.empty(_STRIP, np.uint64), 0
+    for start in range(0, len(values), _STRIP):
+        strip = values[start : start + _STRIP]
+        for row in range(len(strip)):
+            found[row] = _cell(strip[row], low, scale, left, slope, last, base)
+        for row in range(len(strip)):
+            slots[row] = _slot(strip[row], found[row], edges, starts)
+            counts[slots[row]] += 1
+        if len(rows):
+            for row in range(len(strip)):
+                rows[picked] = start + row
+                picked += wanted[slots[row]]
+    return picked

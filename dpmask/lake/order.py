@@ -20,14 +20,13 @@ from dpmask.kernels.order import (
     Bracket,
     Keys,
     Positions,
-    between,
     count_at,
     cut_evenly,
     from_keys,
-    join_values,
     merge_counts,
     order_keys,
 )
+from dpmask.kernels.zones import Known, Part, Zones, gather, merge_parts, zones_of
 from dpmask.lake.columns import Floats
 from dpmask.lake.table import Table
 
@@ -71,13 +70,12 @@ def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: 
         for search, cuts, found in zip(searches, splitters, counted, strict=True):
             search.narrow(cuts, found)
         splitters = [search.splitters() for search in searches]
-    brackets = [search.brackets() for search in searches]
-    if any(brackets):
-        collected = reduce_blocks(
-            table.on_floats(columns, partial(_collect, brackets)), join_values, table.blocks, f"{label}: collect"
-        )
-        for search, values in zip(searches, collected, strict=True):
-            search.answer(values)
+    zones = [zones_of(search.zones) for search in searches]
+    if any(len(some.ends) for some in zones):
+        task = table.on_floats(columns, partial(_gather, zones))
+        gathered: list[Part] = reduce_blocks(task, merge_parts, table.blocks, f"{label}: collect")
+        for search, some, part in zip(searches, zones, gathered, strict=True):
+            search.answer(Known(some, part))
     return [Ordered(search.size, search.values(rows)) for search, rows in zip(searches, wanted, strict=True)]
 
 
@@ -152,11 +150,19 @@ class Search:
         """The brackets that are open, each once."""
         return sorted(set(self.open.values()))
 
-    def answer(self, collected: list[Keys]) -> None:
-        """Read the open ranks off the values inside their brackets."""
-        values = {one: np.sort(keys) for one, keys in zip(self.brackets(), collected, strict=True)}
-        for rank, one in self.open.items():
-            self.answers[rank] = int(values[one][rank - one.before])
+    @property
+    def zones(self) -> list[tuple[int, int]]:
+        """Where the open ranks lie."""
+        return [(one.low, one.high) for one in self.brackets()]
+
+    def brackets_of(self, ranks: Sequence[int]) -> list[tuple[int, int]]:
+        """The keys that the value at each of some ranks lies between, or twice its own."""
+        at = {rank: (key, key) for rank, key in self.answers.items()}
+        return [at[rank] if rank in at else self.open[rank][:2] for rank in ranks]
+
+    def answer(self, known: Known) -> None:
+        """Read the open ranks off what is known of their brackets."""
+        self.answers |= {rank: known.at(rank) for rank in self.open}
 
     def values(self, ranks: Sequence[int]) -> Floats:
         """The values at these ranks."""
@@ -179,10 +185,13 @@ def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:
     return [Sample(one.values, np.sort(one.keys)) for one in samples]
 
 
-def draw_samples(share: float, columns: Sequence[Floats], span: Span) -> list[Sample]:
-    """A block's share of each column's sample: the same records for any partitioning."""
+def draw_samples(
+    share: float, columns: Sequence[Floats], span: Span, sizes: Sequence[int] | None = None
+) -> list[Sample]:
+    """A block's share of each column's sample: the same records for any partitioning. Sizes may be known already."""
     drawn = np.flatnonzero(record_uniforms(_KEY, span.first, len(columns[0])) < share)
-    return [Sample(len(one) - int(np.isnan(one).sum()), order_keys(_present(one[drawn]))) for one in columns]
+    sizes = [len(one) - int(np.isnan(one).sum()) for one in columns] if sizes is None else sizes
+    return [Sample(size, order_keys(_present(one[drawn]))) for one, size in zip(columns, sizes, strict=True)]
 
 
 def _present(values: Floats) -> Floats:
@@ -202,8 +211,8 @@ def _count(splitters: Sequence[Keys], columns: list[Floats], span: Span) -> list
     return count_at(splitters, columns)
 
 
-def _collect(brackets: Sequence[Sequence[Bracket]], columns: list[Floats], span: Span) -> list[list[Keys]]:
-    return between(brackets, columns)
+def _gather(zones: Sequence[Zones], columns: list[Floats], span: Span) -> list[Part]:
+    return gather(zones, columns)
 
 
 def _neighbours(shares: Sequence[float], count: int) -> list[int]:

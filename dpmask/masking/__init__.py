@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from dpmask.registry import loaded
 
 METHODS = {
     "fuzzy_microaggregation": "dpmask.masking.fuzzy_microaggregation:FuzzyMicroaggregation",
@@ -20,5 +21,4 @@ METHODS = {
 
 def method_class(name: str) -> Any:
     """The parameter class behind a job's ``method:``."""
-    module, cls = METHODS[name].split(":")
-    return getattr(import_module(module), cls)
+    return loaded(METHODS[name])

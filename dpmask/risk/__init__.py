@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from dpmask.registry import lazy_names
 
 MEASURES = {
     "attribute_inference": "dpmask.risk.attribute_inference:attribute_inference",
@@ -14,15 +13,5 @@ MEASURES = {
     "probabilistic_linkage": "dpmask.risk.probabilistic_linkage:probabilistic_linkage",
 }
 
-
-def measure_function(name: str) -> Any:
-    """The function behind a job's ``measure:``, loaded when it is first used."""
-    module, function = MEASURES[name].split(":")
-    globals()[name] = found = getattr(import_module(module), function)  # over the module of the same name
-    return found
-
-
-def __getattr__(name: str) -> Any:
-    if name in MEASURES:
-        return measure_function(name)
-    raise AttributeError(f"module 'dpmask.risk' has no attribute '{name}'")
+measure_function, __getattr__ = lazy_names("dpmask.risk", MEASURES, globals())
+"""The function behind a job's ``measure:``, loaded when it is first used."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from dpmask.registry import lazy_names
 
 MEASURES = {
     "il1s": "dpmask.utility.il1s:il1s",
@@ -19,18 +18,7 @@ MEASURES = {
     "misclassification": "dpmask.utility.misclassification:misclassification",
 }
 
-
-def measure_function(name: str) -> Any:
-    """The function behind a job's ``measure:``, loaded when it is first used."""
-    module, function = MEASURES[name].split(":")
-    globals()[name] = found = getattr(import_module(module), function)  # over the module of the same name
-    return found
-
-
-def __getattr__(name: str) -> Any:
-    if name in MEASURES:
-        return measure_function(name)
-    if name == "summarise":
-        globals()[name] = found = import_module("dpmask.utility.together").summarise
-        return found
-    raise AttributeError(f"module 'dpmask.utility' has no attribute '{name}'")
+measure_function, __getattr__ = lazy_names(
+    "dpmask.utility", {**MEASURES, "summarise": "dpmask.utility.together:summarise"}, globals()
+)
+"""The function behind a job's ``measure:``, loaded when it is first used."""

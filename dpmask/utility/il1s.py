@@ -14,12 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpmask.errors import InputError
-from dpmask.kernels.deviation import Gaps, deviations, merge_deviations
-from dpmask.kernels.moments import Moments
 from dpmask.lake.checks import require_spread
-from dpmask.lake.columns import require_numeric
-from dpmask.lake.pairs import masked_name, pair
-from dpmask.utility.summary import Need, Summary, require_columns
+from dpmask.utility.summary import Need, Summary, summarised
 
 _WHO = "il1s"
 NEEDS = Need.DISTANCES | Need.MOMENTS
@@ -57,25 +53,18 @@ class StandardisedLoss:
 
 def il1s(original: Any, masked: Any, *, columns: Sequence[str]) -> StandardisedLoss:
     """IL1s between two tables: frames paired by index, or lakes cut into the same blocks."""
-    require_columns(columns, _WHO)
-    pairs = pair(original, masked, columns, _WHO)
-    names = [*columns, *(masked_name(column) for column in columns)]
-    require_numeric(pairs.masked_schema, names, _WHO)
-    return _result(*pairs.reduce(names, deviations, merge_deviations, _WHO), columns)
+    return result(summarised(original, masked, columns, NEEDS, _WHO))
 
 
 def result(found: Summary) -> StandardisedLoss:
     """IL1s from a summary of both tables."""
-    assert found.gaps is not None
-    return _result(found.gaps, found.before.moments, found.numbers)
-
-
-def _result(gaps: Gaps, original: Moments, columns: Sequence[str]) -> StandardisedLoss:
-    require_spread(original, columns, _WHO)
-    for column, count in zip(columns, gaps.pairs, strict=True):
+    gaps, original = found.gaps, found.before.moments
+    assert gaps is not None
+    require_spread(original, found.numbers, _WHO)
+    for column, count in zip(found.numbers, gaps.pairs, strict=True):
         if not count:
             raise InputError(f"{_WHO}: column '{column}' has no record with a value before and after masking.")
     sd = original.sd * (original.values / (original.values - 1)) ** 0.5
-    with_pairs = zip(columns, gaps.absolute, gaps.pairs, sd, strict=True)
+    with_pairs = zip(found.numbers, gaps.absolute, gaps.pairs, sd, strict=True)
     parts = {name: float(gap / count / (math.sqrt(2) * s)) for name, gap, count, s in with_pairs}
     return StandardisedLoss(sum(parts.values()) / len(parts), parts)

@@ -19,7 +19,7 @@ for a = 5 %, 10 %, ..., 95 %, exact order statistics. It is averaged over each o
 groups. Var shrinks as n grows, so that in a census any change at all scores 100: ``at_reference`` is the same with
 n_ref in place of n. A statistic that cannot vary and did not change says nothing and is left out; one that cannot and
 did scores 100. Means, variances and quantiles are those of the values present, the others of the records that have
-both. A masked column that is constant correlates with nothing: r' = 0. Four passes, one of them for all moments.
+both. A masked column that is constant correlates with nothing: r' = 0. Three or four passes, one for all moments.
 """
 
 from __future__ import annotations
@@ -102,10 +102,11 @@ class _Change(NamedTuple):
 
 def result(found: Summary, n_ref: int = 1000) -> ProbabilisticLoss:
     """PIL from a summary of both tables."""
+    _require(n_ref)
     before, after = found.before, found.after
     for side in (before, after):
         require_values(side.moments, found.numbers, _WHO)
-    changes = dict(zip(GROUPS, _changes(before, after, found.quantiles, found.within), strict=True))
+    changes = dict(zip(GROUPS, _changes(before, after, found.quantiles, found.around.within), strict=True))
     own = {name: _loss(one, one.records) for name, one in changes.items()}
     reference = {name: _loss(one, np.full_like(one.records, n_ref)) for name, one in changes.items()}
     parts = {name: value for name, value in own.items() if value is not None}

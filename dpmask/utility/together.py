@@ -1,12 +1,12 @@
-"""Several measures of information loss from passes they share: four over both tables, however many measures."""
+"""Several measures of information loss from passes they share: at most four over both tables, however many measures."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from operator import or_
-from typing import Any
+from typing import Any, Protocol
 
 from dpmask.errors import JobError, nearest
 from dpmask.utility import measure_function
@@ -24,6 +24,57 @@ SHARED = (
 )
 """The measures that share passes."""
 _TAKE_CATEGORIES = Need.BINS
+
+
+class Asked(Protocol):
+    """A measure that somebody asks for: what the result is called, the measure, and its parameters."""
+
+    @property
+    def name(self) -> str:
+        """What the result is called."""
+
+    @property
+    def measure(self) -> str:
+        """The measure."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Its parameters."""
+
+
+def groups_of(asked: Sequence[Asked], is_numeric: Callable[[str], bool], *, as_many: bool) -> list[list[Asked]]:
+    """Those measures that are better taken together: of the same columns, two or more, all of which they take.
+
+    Where the tables have not ``as_many`` records, distances are none of them: side by side the others would see gaps.
+    """
+    groups: dict[tuple[str, ...], list[Asked]] = {}
+    for one in asked:
+        columns = tuple(one.parameters.get("columns", ()))
+        if one.measure not in SHARED or (not as_many and _module(one.measure).NEEDS & Need.DISTANCES):
+            continue
+        if _takes_categories(one.measure) or all(map(is_numeric, columns)):
+            groups.setdefault(columns, []).append(one)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def needs_of(measures: Iterable[str]) -> Need:
+    """What measures that share passes need of the tables, all together."""
+    return reduce(or_, (_module(name).NEEDS for name in measures))
+
+
+def take_together(original: Any, masked: Any, group: Sequence[Asked], who: str) -> dict[str, Callable[[], Any]]:
+    """What gives each measure of a group, from passes they share: the same as it would be alone."""
+    columns = group[0].parameters["columns"]
+    found = summarised(original, masked, columns, needs_of(one.measure for one in group), who)
+    return {one.name: partial(_module(one.measure).result, found, **_others(one)) for one in group}
+
+
+def _others(asked: Asked) -> dict[str, Any]:
+    return {name: value for name, value in asked.parameters.items() if name != "columns"}
+
+
+def _takes_categories(measure: str) -> bool:
+    return bool(_module(measure).NEEDS & _TAKE_CATEGORIES)
 
 
 class Measured(Mapping[str, Any]):
@@ -50,8 +101,7 @@ def summarise(original: Any, masked: Any, *, columns: Sequence[str], measures: S
     Columns may be numbers or categories; measures that take numbers only see the numbers among them.
     """
     names = _known(measures)
-    needs = reduce(or_, (_module(name).NEEDS for name in names))
-    found = summarised(original, masked, columns, needs, _WHO)
+    found = summarised(original, masked, columns, needs_of(names), _WHO)
     if measures is None:
         names = [name for name in names if _fits(name, len(found.numbers))]
     return Measured(found, names)
@@ -69,7 +119,7 @@ def _known(measures: Sequence[str] | None) -> list[str]:
 
 def _fits(name: str, numbers: int) -> bool:
     """Whether there are enough numbers for a measure."""
-    least = 0 if _module(name).NEEDS & _TAKE_CATEGORIES else getattr(_module(name), "LEAST_COLUMNS", 1)
+    least = 0 if _takes_categories(name) else getattr(_module(name), "LEAST_COLUMNS", 1)
     return numbers >= least
 
 

@@ -1,6 +1,7 @@
 """Information loss against plain references, on frames, lakes and a cluster, in shared passes and in a job."""
 
 import json
+from functools import partial
 
 import dask
 import loss_reference
@@ -16,7 +17,7 @@ from dpmask.engine.progress import listening
 from dpmask.errors import InputError, JobError
 from dpmask.guide import page
 from dpmask.lake import order
-from dpmask.utility import summary
+from dpmask.utility import searching, summary
 from dpmask.utility.together import SHARED
 
 NUMBERS = ["smooth", "tied", "holes", "far"]
@@ -46,7 +47,7 @@ def table(rows, seed=0):
 
 @pytest.fixture
 def small_samples(monkeypatch):
-    """Samples so small that a small table is too large for them: all four passes are made."""
+    """Samples so small that a small table is too large for them: all passes are made."""
     monkeypatch.setattr(order, "_SAMPLE", 60)
 
 
@@ -181,19 +182,19 @@ def test_nothing_depends_on_partitions(partitions, client):
 
 
 def test_passes_are_shared(tmp_path, small_samples):
-    """Four passes for all; a measure alone makes those it needs, over each table by itself."""
+    """Three passes for all; a measure alone makes those it needs, over each table by itself."""
     write_lake(tmp_path / "lake", people(3000), row_group_size=300)
     lake = dpmask.read_lake(tmp_path / "lake", block_rows=400)
     masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))
     columns = ["income", "age", "region"]
     found, labels = passes_of(lambda: dict(dpmask.utility.summarise(lake, masked, columns=columns)))
-    assert len(labels) == 4
+    assert len(labels) == 3
     made = {
-        "probabilistic_information_loss": 4,
+        "probabilistic_information_loss": 3,
         "kolmogorov_smirnov": 2,
         "moments": 1,
         "correlations": 1,
-        "total_variation": 4,
+        "total_variation": 3,
     }
     for name, passes in made.items():
         own, labels = passes_of(lambda name=name: getattr(dpmask.utility, name)(lake, masked, columns=columns[:2]))
@@ -202,6 +203,18 @@ def test_passes_are_shared(tmp_path, small_samples):
             assert own.parts == pytest.approx(dict(found[name].parts), rel=1e-12)
     _, labels = passes_of(lambda: dpmask.utility.hellinger(lake, masked, columns=["region", "member", "born"]))
     assert len(labels) == 2
+
+
+def test_what_is_too_much_to_gather_is_counted_in_a_fourth_pass(tmp_path, small_samples, monkeypatch):
+    write_lake(tmp_path / "lake", people(3000), row_group_size=300)
+    lake = dpmask.read_lake(tmp_path / "lake", block_rows=400)
+    masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))
+    measure = partial(dpmask.utility.summarise, lake, masked, columns=["income", "age", "region"])
+    expected, labels = passes_of(lambda: dict(measure()))
+    monkeypatch.setattr(searching, "_GATHERED", 0)
+    found, more = passes_of(lambda: dict(measure()))
+    assert (len(labels), len(more)) == (3, 4)
+    assert found == expected
 
 
 def test_exact_quantiles_at_any_sample(monkeypatch):

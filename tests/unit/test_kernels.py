@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from dpmask.kernels.deviation import deviations, merge_deviations
+from dpmask.kernels.deviation import gaps, merge_gaps
 from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.noise import add_noise
 from dpmask.kernels.normal import normals_of, uniforms_of
@@ -52,15 +52,14 @@ def test_noise_by_hand():
     assert np.isnan(noisy[1])
 
 
-def test_deviations_by_hand():
+def test_gaps_by_hand():
     original, masked = [[1.0, 2, np.nan, 4]], [[2.0, 0, 5, np.nan]]
-    found = deviations(np.array(original + masked))
-    assert found.gaps.pairs.tolist() == [2]
-    assert found.gaps.absolute.tolist() == [3]
-    assert found.original.values.tolist() == [3]
-    both = merge_deviations(found, found)
-    assert both.gaps.absolute.tolist() == [6]
-    assert both.gaps.pairs.tolist() == [4]
+    found = gaps(np.array(original + masked))
+    assert found.pairs.tolist() == [2]
+    assert found.absolute.tolist() == [3]
+    both = merge_gaps(found, found)
+    assert both.absolute.tolist() == [6]
+    assert both.pairs.tolist() == [4]
 
 
 def words_and_uniforms():

@@ -11,7 +11,7 @@ import dpmask
 
 ROOT = Path(dpmask.__file__).parent
 LAYERS = [
-    {"errors"},
+    {"errors", "registry"},
     {"parameters", "kernels"},
     {"engine"},
     {"lake"},

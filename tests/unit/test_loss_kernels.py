@@ -5,9 +5,10 @@ import pytest
 
 from dpmask.kernels.comoments import comoments, merge_comoments
 from dpmask.kernels.logistic import basis, fitted_chances
-from dpmask.kernels.order import Bracket, between, count_at, from_keys, order_keys, window
-from dpmask.kernels.slots import grid_over, rows_in_slots, slot_counts
+from dpmask.kernels.order import count_at, from_keys, order_keys, window
+from dpmask.kernels.slots import grid_over, slot_counts, slot_counts_and_rows
 from dpmask.kernels.tally import MOST_VALUES, merge_tallies, tally
+from dpmask.kernels.zones import Known, gather, merge_parts, zones_of
 
 POWERS = [(1, 1), (2, 0), (0, 2), (2, 1), (2, 2), (3, 1), (1, 3), (4, 0)]
 
@@ -95,12 +96,11 @@ def test_slots_are_those_of_a_search(edges, kind):
     expected = 2 * above - np.isin(values, cuts)
     expected[0] = 2 * len(cuts) + 1
     grid = grid_over(cuts)
-    rows, slots = rows_in_slots(values, grid, np.ones(2 * len(cuts) + 2, np.bool_))
-    assert (rows == np.arange(len(values))).all()
-    assert (slots == expected).all()
     some = np.arange(2 * len(cuts) + 2) % 3 == 1
-    assert (rows_in_slots(values, grid, some)[0] == np.flatnonzero(some[expected])).all()
-    assert (slot_counts(values, grid) == np.bincount(expected, minlength=2 * len(cuts) + 2)).all()
+    counts, rows = slot_counts_and_rows(values, grid, some)
+    assert (rows == np.flatnonzero(some[expected])).all()
+    for found in (counts, slot_counts(values, grid)):
+        assert (found == np.bincount(expected, minlength=2 * len(cuts) + 2)).all()
 
 
 @pytest.mark.parametrize("cuts", [30, 500])
@@ -114,15 +114,40 @@ def test_counts_by_grid_and_by_sort(cuts):
     assert found.through.tolist() == [int((values <= x).sum()) for x in at]
 
 
-def test_values_between_brackets():
+def test_zones_hold_what_lies_inside_and_count_their_ends():
     values = np.array([3.0, -1.0, np.nan, 0.0, 7.0, -np.inf, np.inf, 2.0, 3.0])
     key = [int(k) for k in order_keys(np.array([-1.0, 2.0, 3.0, 7.0]))]
     low, high = -(1 << 63), (1 << 63) - 1
-    found = between(
-        [[Bracket(low, key[0], 0, 0), Bracket(key[0], key[2], 0, 0), Bracket(key[3], high, 0, 0)]], [values]
-    )
-    assert [from_keys(part).tolist() for part in found[0]] == [[-np.inf], [0.0, 2.0], [np.inf]]
-    assert between([[]], [values]) == [[]]
+    zones = zones_of([(low, key[0]), (key[0], key[2]), (key[3], high)])
+    ((below, through, inside),) = gather([zones], [values])
+    assert from_keys(zones.ends).tolist() == [-np.inf, -1.0, 3.0, 7.0, np.inf]
+    assert (below.tolist(), through.tolist()) == ([0, 1, 4, 6, 7], [1, 2, 6, 7, 8])
+    assert from_keys(inside).tolist() == [0.0, 2.0]
+    assert [len(part) for part in gather([zones_of([])], [values])[0]] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", ["continuous", "tied"])
+def test_a_column_known_in_zones(kind):
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=3000).round(9 if kind == "continuous" else 1)
+    values[:5] = np.nan
+    ordered = np.sort(values)[:-5]
+    pairs = [tuple(sorted(pair)) for pair in order_keys(rng.choice(ordered, (6, 2))).tolist()]  # they overlap
+    zones = zones_of([*pairs, pairs[0][:1] * 2])
+    parts = [gather([zones], [part]) for part in np.array_split(values, 4)]
+    known = Known(zones, merge_parts(merge_parts(*parts[:2]), merge_parts(*parts[2:]))[0])
+    low, high = (from_keys(np.array(ends)) for ends in zip(*pairs, strict=True))
+    inside = np.array([((low <= x) & (x <= high)).any() for x in ordered])
+    keys = order_keys(ordered)
+    assert [known.covers(keys[row : row + 1]) for row in range(len(keys))] == inside.tolist()
+    assert [known.at(rank) for rank in np.flatnonzero(inside)] == keys[inside].tolist()
+    found = known.positions(keys[inside])
+    assert (found.below == np.searchsorted(ordered, ordered[inside], "left")).all()
+    assert (found.through == np.searchsorted(ordered, ordered[inside], "right")).all()
+    cuts = np.unique(keys[::100])
+    (counted,) = count_at([cuts], [values])
+    kept = len(known.inside)
+    assert kept <= zones.at_most(cuts, counted, len(ordered)) <= kept + 200 * len(zones.ends)
 
 
 def test_a_window_is_what_the_rounded_difference_says():
