@@ -21,14 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.design import Design, Units, make_design
+from dpmask.clustering.design import Design, Units, check_weight, make_design
 from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, reduce_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.fuzzy import memberships
-from dpmask.kernels.regression import ModelSums, errors_at, model_sums, shares_at, solve_models, start_sums
+from dpmask.kernels.least_squares import solve_models
+from dpmask.kernels.regression import ModelSums, errors_at, model_sums, shares_at, start_sums
 from dpmask.lake import table as tables
 from dpmask.lake.columns import Rows
 from dpmask.lake.predictors import require_predictors
@@ -72,14 +73,19 @@ class FuzzyCRegression:
         *,
         dependents: Sequence[str],
         independents: Sequence[str],
+        weight: str | None = None,
         key: str | bytes | Subkey | None = None,
         seed: int | None = None,
     ) -> FittedFuzzyCRegression:
-        """Find the models of all dependents together. Without key or seed: seed 0."""
+        """Find the models of all dependents together; a record counts as often as its ``weight`` says.
+
+        Without key or seed: seed 0.
+        """
         subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-regression")
         _check_columns(dependents, independents)
+        check_weight(weight, [*dependents, *independents], _WHO)
         source = tables.as_table(table, _WHO)
-        design = make_design(source, dependents, independents, _WHO, drop=self.nulls == "drop")
+        design = make_design(source, dependents, independents, _WHO, weight=weight, drop=self.nulls == "drop")
         (solution,) = fit_models(self, source, design, [range(len(design.dependents))], subkey)
         if not solution.converged:
             warnings.warn(
@@ -133,9 +139,10 @@ class _Start(NamedTuple):
     centers: Floats
     fuzziness: float
 
-    def sums(self, z: Floats, y: Floats, fuzziness: float) -> ModelSums:
-        shares = memberships(np.concatenate([z[self.inputs], y]), self.centers, fuzziness=self.fuzziness)
-        return start_sums(z, y, shares, fuzziness)
+    def sums(self, units: Units, fuzziness: float) -> ModelSums:
+        values = np.concatenate([units.z[self.inputs], units.y])
+        shares = memberships(values, self.centers, fuzziness=self.fuzziness)
+        return start_sums(units.z, units.y, shares, fuzziness, units.weights)
 
 
 class _Models(NamedTuple):
@@ -145,8 +152,8 @@ class _Models(NamedTuple):
     before: Floats | None
     change: float
 
-    def sums(self, z: Floats, y: Floats, fuzziness: float) -> ModelSums:
-        return model_sums(z, y, self.models, fuzziness, self.before, self.change)
+    def sums(self, units: Units, fuzziness: float) -> ModelSums:
+        return model_sums(units.z, units.y, self.models, fuzziness, self.before, self.change, units.weights)
 
 
 Task = tuple[list[int], _Start | _Models]
@@ -159,9 +166,9 @@ def fit_models(
     """Models of each group of dependents (their places), all groups in the same passes over the data."""
     places = [list(group) for group in groups]
     starts = [_start(method, source, design, group, key.subkey(f"start {group}")) for group in places]
-    read: Callable[..., Units] = source.on_rows(design.columns, design.complete)
+    read: Callable[..., Units] = source.on_rows(design.all_columns, design.complete)
     blocks: Blocks = source.blocks
-    if fits_in_memory(8 * source.rows * (design.width + len(design.dependents))):
+    if fits_in_memory(8 * source.rows * (1 + design.width + len(design.dependents))):
         blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_held
     sums = _pass(method.fuzziness, read, blocks, list(zip(places, starts, strict=True)))
     loops = [_Loop(group, solve_models(one.gram, one.cross)) for group, one in zip(places, sums, strict=True)]
@@ -201,7 +208,7 @@ def _tell(loops: Sequence[_Loop]) -> None:
 
 def _start(method: FuzzyCRegression, source: tables.Table, design: Design, group: list[int], key: Subkey) -> _Start:
     """The start of a group: fuzzy c-means of its dependents and the numeric independents together."""
-    varied = design.moments.low < design.moments.high
+    varied = design.seen.low < design.seen.high
     categories = design.predictors.levels
     numbers = [n for n, name in enumerate(design.predictors.sources) if name not in categories and varied[n]]
     names = [design.predictors.sources[place] for place in numbers] + [design.dependents[place] for place in group]
@@ -214,7 +221,7 @@ def _start(method: FuzzyCRegression, source: tables.Table, design: Design, group
         means = FuzzyCMeans(clusters=method.clusters, fuzziness=fuzziness, **_START)  # type: ignore[arg-type]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # only a start
-            centers = (means.fit(source, columns=names, key=key).centers - mean) / sd
+            centers = (means.fit(source, columns=names, weight=design.weight, key=key).centers - mean) / sd
         if _all_apart(centers):
             break
     return _Start(inputs, centers, fuzziness)
@@ -233,7 +240,7 @@ def _block_sums(
     fuzziness: float, read: Callable[..., Units], tasks: list[Task], content: Any, span: Span
 ) -> list[ModelSums]:
     units = read(content, span)
-    return [memberships_from.sums(units.z, units.y[group], fuzziness) for group, memberships_from in tasks]
+    return [memberships_from.sums(units._replace(y=units.y[group]), fuzziness) for group, memberships_from in tasks]
 
 
 def _plus(left: list[ModelSums], right: list[ModelSums]) -> list[ModelSums]:
@@ -286,7 +293,7 @@ class FittedFuzzyCRegression:
 
     @property
     def sizes(self) -> Integers:
-        """How many records are nearest to each model."""
+        """How many records are nearest to each model: people, not weights; one that weighs nothing shapes none."""
         return self.solution.sizes
 
     def memberships(self, table: Any) -> Any:

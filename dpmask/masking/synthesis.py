@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.constraints import parse_constraints
-from dpmask.clustering.design import Design, Units
+from dpmask.clustering.design import Design, Units, check_weight
 from dpmask.engine.draws import Subkey
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
@@ -87,11 +87,11 @@ class Release(NamedTuple):
 
     def seen(self, sizes: Sequence[int], rows: Rows, span: Span) -> Seen:
         """What a block's synthetic values are like."""
-        units = self.design.units(rows, span)
+        units = self.design.weighted(rows, span)
         raw, finished = self.finished(units, span.first)
         original = np.array([floats(rows, name) for name in self.design.dependents])
-        whole = units.whole
-        labels = [one[whole] for one in self.recipe.labels(units)]
+        counted = units.counted
+        labels = [one[counted] for one in self.recipe.labels(units)]
         counts = [np.bincount(one, minlength=size) for one, size in zip(labels, sizes, strict=True)]
         held = self.outputs.held(raw)
         return Seen.of(original, raw, held, finished, self.design.outputs.sd, counts)
@@ -100,7 +100,7 @@ class Release(NamedTuple):
 def look(table: tables.Table, release: Release, sizes: Sequence[int]) -> Seen:
     """The synthetic values of a whole table, looked at in one pass."""
     design = release.design
-    return table.reduce_rows(design.columns, partial(release.seen, sizes), Seen.plus, f"{design.who}: figures")
+    return table.reduce_rows(design.all_columns, partial(release.seen, sizes), Seen.plus, f"{design.who}: figures")
 
 
 def check_parameters(method: Any) -> None:
@@ -111,6 +111,7 @@ def check_parameters(method: Any) -> None:
     if both:
         name = type(method).__name__
         raise JobError(f"{name}: {', '.join(both)} must be either in dependents or in independents; got both.")
+    check_weight(method.weight, [*method.dependents, *method.independents], type(method).__name__)
     require_choice(method, "nulls", ("refuse", "keep"))
     texts = (method.bounds,) if isinstance(method.bounds, str) else tuple(method.bounds)
     object.__setattr__(method, "bounds", texts)
@@ -119,7 +120,14 @@ def check_parameters(method: Any) -> None:
 
 
 def check_table(method: Any, table: tables.Table) -> None:
-    """Refuse a table whose schema does not fit."""
+    """Refuse a table whose schema does not fit the method."""
+    _check_masked(method, table)
+    if method.weight is not None:
+        require_numeric(table.masked_schema, [method.weight], type(method).__name__)
+
+
+def _check_masked(method: Any, table: tables.Table) -> None:
+    """Refuse a table that cannot be masked, which needs no weight."""
     who = type(method).__name__
     require_numeric(table.masked_schema, method.dependents, who)
     require_predictors(table.masked_schema, method.independents, who)
@@ -127,8 +135,7 @@ def check_table(method: Any, table: tables.Table) -> None:
 
 def purpose(method: Any, table: tables.Table, design: Design) -> str:
     """What the draws are for: another method or table must draw anew."""
-    names, moments = design.numbers()
-    return f"{method!r} {told_apart(table, names, moments.values, moments.low, moments.high)}"
+    return f"{method!r} {told_apart(table, *design.numbers())}"
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ class Synthetic:
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table that does not fit."""
-        check_table(self.method, table)
+        _check_masked(self.method, table)
 
     def mask(self, table: Any) -> Any:
         """The table with synthetic values: pandas as pandas, a Dask frame or a lake as a lazy Dask frame."""
@@ -181,10 +188,11 @@ class Synthetic:
         return [{"columns": list(self.changes), "constraints": list(self.method.bounds)}]
 
     def _finishing(self) -> str:
-        """What a statement says of types, bounds and missing values."""
+        """What a statement says of weights, types, bounds and missing values."""
+        weights = f" Records counted by their {self.method.weight}." if self.method.weight else ""
         bounds = f" They were held to {', '.join(self.method.bounds)}." if self.method.bounds else ""
         missing = " Missing values stay missing." if self.method.nulls == "keep" else ""
-        return f" Integers and decimals were rounded to their type.{bounds}{missing}"
+        return f"{weights} Integers and decimals were rounded to their type.{bounds}{missing}"
 
     def warnings(self) -> list[str]:
         """What is wrong with these values, if anything."""

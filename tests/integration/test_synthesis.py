@@ -25,7 +25,8 @@ def people(rows=1500, seed=0):
     g, b = rng.choice(["a", "é", "c"], rows, p=[0.5, 0.3, 0.2]), rng.random(rows) < 0.4
     y = np.where(kind, 2 * x, 5 - x) + 1.5 * (g == "é") + b + 0.2 * rng.normal(size=rows)
     k = np.rint(500 + 100 * x + 40 * kind + 5 * rng.normal(size=rows)).astype(np.int64)
-    return pd.DataFrame({"x": x, "g": g, "b": b, "y": y, "k": k, "other": np.arange(rows)})
+    w = rng.integers(1, 4, rows)
+    return pd.DataFrame({"x": x, "g": g, "b": b, "y": y, "k": k, "w": w, "other": np.arange(rows)})
 
 
 def models(**options):
@@ -34,7 +35,7 @@ def models(**options):
 
 METHODS = {
     "each": models(),
-    "joint": models(joint=True, residual_noise=True),
+    "joint": models(joint=True, residual_noise=True, weight="w"),
     "ipso": dpmask.IPSO(variant="C", **COLUMNS),
 }
 
@@ -98,6 +99,51 @@ def test_regression_finds_the_lines():
     assert (lazy.compute() == fitted.labels(frame)).all()
     objectives = [step.objective for step in fitted.history]
     assert all(after <= before * (1 + 1e-12) for before, after in pairwise(objectives))
+
+
+def test_a_weight_counts_a_record_so_often():
+    """Models that have come to rest are those of a table that has each record so many times."""
+    frame = people()
+    repeated = frame.loc[frame.index.repeat(frame["w"])].reset_index(drop=True)
+    method = dpmask.FuzzyCRegression(clusters=2, max_passes=300, change=1e-9)
+    weighted = method.fit(frame, **COLUMNS, weight="w")
+    plain = method.fit(repeated, **COLUMNS)
+    assert weighted.converged
+    np.testing.assert_allclose(weighted.coefficients, plain.coefficients, rtol=1e-6, atol=1e-6)
+    assert weighted.objective == pytest.approx(plain.objective, rel=1e-9)
+    assert weighted.sizes.sum() == len(frame)  # people, not weights
+    assert list(weighted.labels(frame.drop(columns="w"))) == list(weighted.labels(frame))
+
+
+def test_ipso_keeps_what_a_weighted_regression_sees():
+    frame = people().assign(y=lambda some: some["y"] * some["w"])
+    frame.loc[:99, "w"] = 0
+    columns = {"dependents": ["y", "k"], "independents": ["x", "b"]}
+    frame["k"] = frame["k"].astype(float)
+    z = np.column_stack([np.ones(len(frame)), frame["x"], frame["b"]])
+    root = np.sqrt(frame["w"].to_numpy())[:, None]
+    for variant, kept in (("A", False), ("B", False), ("C", True)):
+        masked = dpmask.IPSO(variant=variant, weight="w", **columns).fit(frame, seed=1).mask(frame.drop(columns="w"))
+        y, other = frame[["y", "k"]].to_numpy(), masked[["y", "k"]].to_numpy()
+        fits = [np.linalg.lstsq(root * z, root * values, rcond=None)[0] for values in (y, other)]
+        np.testing.assert_allclose(fits[0] / y.std(axis=0), fits[1] / y.std(axis=0), atol=1e-10)
+        rest, rest_masked = (root * (values - z @ fit) for values, fit in zip((y, other), fits, strict=True))
+        scale = np.sqrt(np.outer(*[(rest**2).sum(axis=0)] * 2))
+        gap = np.abs(rest.T @ rest - rest_masked.T @ rest_masked).max() / scale.max()
+        assert (gap < 1e-10) == kept
+        assert gap < (0.2 if variant == "B" else 1.01)
+
+
+def test_records_without_weight_do_not_make_a_model_large():
+    """Three records far away, and twenty of weight 0 beside them: the model is that of three."""
+    frame = people()
+    frame.loc[:22, "y"] += 1000.0
+    frame["w"] = np.where(frame.index.isin(range(3, 23)), 0, 1)
+    alone = models(minimum_size=1, weight="w").fit(frame, seed=1)
+    assert alone.figures.groups[0].smallest < 10  # with twenty more it would not be small
+    fitted = models(weight="w").fit(frame, seed=1)
+    assert fitted.figures.groups[0].dissolved >= 1
+    assert fitted.figures.groups[0].smallest >= 10
 
 
 def test_every_value_is_its_model_s():
@@ -222,6 +268,8 @@ def test_bad_parameters_and_tables():
         (models, {"bounds": ["y = 3"]}, "got an equality"),
         (models, {"bounds": ["z >= 3"]}, "z"),
         (models, {"independents": []}, "independents"),
+        (models, {"weight": "y"}, "weight must name a column other than"),
+        (models, {"weight": 3}, "weight must name a column"),
     ):
         with pytest.raises(JobError, match=told):
             method(**wrong)
@@ -238,6 +286,16 @@ def test_bad_parameters_and_tables():
         for method in METHODS.values():
             with pytest.raises((InputError, JobError), match=told):
                 method.fit(table, seed=1)
+    for weights, told in (
+        (-1.0, "'w' must hold a number >= 0"),
+        (np.nan, "'w' must hold a number >= 0"),
+        (0.0, "'w' must be above 0 in a record"),
+        ("a", "must be numeric"),
+    ):
+        with pytest.raises((InputError, JobError), match=told):
+            METHODS["joint"].fit(frame.assign(w=weights), seed=1)
+    with pytest.raises(JobError, match="'ww'"):
+        models(weight="ww").fit(frame, seed=1)
     with pytest.raises(JobError, match="seed="):
         models().fit(frame)
     with pytest.raises(JobError, match="must stand once"):
@@ -251,8 +309,8 @@ def test_in_a_job(place, method):
     place.lake(pa.Table.from_pandas(people(), preserve_index=False), row_group_size=200)
     own = {"clusters": 3, "residual_noise": True} if method == "regression_synthesis" else {"variant": "C"}
     job = {
-        "columns": {"identifier": ["other"], "quasi": ["x", "g", "b"], "sensitive": ["y", "k"]},
-        "mask": [{"method": method, **COLUMNS, **own, "bounds": ["k >= 0"]}],
+        "columns": {"identifier": ["other"], "quasi": ["x", "g", "b"], "sensitive": ["y", "k"], "weight": ["w"]},
+        "mask": [{"method": method, **COLUMNS, **own, "weight": "w", "bounds": ["k >= 0"]}],
         "measure": [{"measure": "il1s", "columns": ["y", "k"]}],
         "policy": [f"{method}.reproduced <= 0.5", f"{method}.small <= 0"],
     }
