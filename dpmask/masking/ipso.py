@@ -99,9 +99,7 @@ class IPSO:
         recipe = self._recipe(regress(source, design, draws), draws)
         release = Release(design, make_outputs(source.masked_schema, self.dependents, self.bounds), recipe)
         seen = look(source, release, [1])
-        planes = self.variant == "A"
-        names = self.dependents
-        figures = make_figures(seen, [names], names, [0], design.width, on_planes=planes)
+        figures = make_figures(seen, [self.dependents], self.dependents, [0], design.width)
         fitted = FittedIPSO(self, own, release, figures)
         for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
@@ -197,10 +195,14 @@ class Obfuscation(NamedTuple):
         """One model for all."""
         return [np.zeros(units.z.shape[1], np.int64)]
 
+    def predicted(self, units: Units) -> Floats:
+        """What the regression says, dependents x rows in its units."""
+        return _linear(units.z, self.coefficients)
+
     def values(self, units: Units, first: int) -> Floats:
-        """Dependents x rows in units of the regression."""
+        """The same, with residuals where they are drawn."""
         rest = self.draws.at(first, units.z.shape[1]) - _linear(units.z, self.of_draws)
-        return _linear(units.z, self.coefficients) + _linear(rest, self.mixing)
+        return self.predicted(units) + _linear(rest, self.mixing)
 
 
 @dataclass(frozen=True)
@@ -225,11 +227,11 @@ class FittedIPSO(Synthetic):
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
-        planes = "All values lie on one hyperplane over the independents: the coefficients can be read off a few."
-        drawn = "Dependents that the independents predict well stay near their originals. Measure the linkage."
         return [
             "Independents are released as they are, unless another step masks them.",
-            planes if self.figures.on_planes else drawn,
+            f"{self.figures.on_planes:.1%} of a column's values lie on one hyperplane over the independents: the "
+            "coefficients can be read off them.",
+            "Dependents that the independents predict well stay near their originals. Measure the linkage.",
             "Drawn residuals are normal: values may lie where real ones cannot; bounds hold them.",
             *self.warnings(),
         ]

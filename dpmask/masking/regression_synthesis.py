@@ -135,8 +135,7 @@ class RegressionSynthesis:
         seen = look(source, release, left)
         names = [[self.dependents[place] for place in group] for group in self.groups]
         gone = [self.clusters - count for count in left]
-        planes = not self.residual_noise
-        return make_figures(seen, names, self.dependents, gone, release.design.width, on_planes=planes)
+        return make_figures(seen, names, self.dependents, gone, release.design.width)
 
 
 def _large(solution: ModelSolution, least: int) -> Floats:
@@ -184,13 +183,20 @@ class Models(NamedTuple):
         """The model of each record, for each group of dependents."""
         return [part.labels(units) for part in self.parts]
 
+    def predicted(self, units: Units) -> Floats:
+        """What the nearest models say, dependents x rows in units of the regression."""
+        return self._made(units, None)
+
     def values(self, units: Units, first: int) -> Floats:
-        """Dependents x rows in units of the regression."""
+        """The same, with residuals where they are drawn."""
+        return self._made(units, first)
+
+    def _made(self, units: Units, first: int | None) -> Floats:
         values: Floats = np.empty(units.y.shape)
         for part in self.parts:
             labels = part.labels(units)
             values[part.group] = values_at(units.z, part.models, labels)
-            if part.factors is not None:
+            if part.factors is not None and first is not None:
                 values[part.group] += values_at(self._draws(part, first, units.z.shape[1]), part.factors, labels)
         return values
 
@@ -266,15 +272,15 @@ class FittedRegressionSynthesis(Synthetic):
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
-        planes = [
-            "Without residual_noise all values lie on the models' hyperplanes: who has a few records of a model can "
-            "compute the others' values from their independents."
-        ]
+        planes = (
+            f"{self.figures.on_planes:.1%} of a column's values are just what their model says: its coefficients can "
+            "be read off such a hyperplane. residual_noise draws around it."
+        )
         dissolved = sum(group.dissolved for group in self.figures.groups)
         return [
             "Independents are released as they are, unless another step masks them.",
             "Many models keep each record near its original: who knows its dependents links it. Measure the linkage.",
-            *(planes if self.figures.on_planes else []),
+            planes,
             f"{dissolved} models were nearest to fewer than {self.minimum_size} records and were dissolved; the "
             f"smallest that is left has {self.figures.smallest}.",
             *self.warnings(),

@@ -19,7 +19,7 @@ from dpmask.lake import table as tables
 from dpmask.lake.columns import Rows, floats, require_numeric, rounding_step, type_range, with_missing
 from dpmask.lake.predictors import require_predictors
 from dpmask.masking.purpose import told_apart
-from dpmask.masking.synthesis_figures import Seen, SynthesisFigures
+from dpmask.masking.synthesis_figures import Made, Seen, SynthesisFigures
 from dpmask.parameters import require_choice, require_columns
 
 Floats = NDArray[np.float64]
@@ -62,6 +62,9 @@ def make_outputs(schema: Any, columns: Sequence[str], bounds: Sequence[str]) -> 
 class Recipe(Protocol):
     """How records get synthetic values."""
 
+    def predicted(self, units: Units) -> Floats:
+        """What the records' models say: dependents x rows in units of the regression; NaN where z is missing."""
+
     def values(self, units: Units, first: int) -> Floats:
         """Dependents x rows in units of the regression, from position ``first`` on; NaN where z is missing."""
 
@@ -76,25 +79,31 @@ class Release(NamedTuple):
     outputs: Outputs
     recipe: Recipe
 
-    def finished(self, units: Units, first: int) -> tuple[Floats, Floats]:
-        """Dependents x rows in original units, before and after they became values of their columns.
+    def made(self, units: Units, first: int) -> Made:
+        """Synthetic values of records from position ``first`` on.
 
         What is missing stays missing, and so does what cannot be predicted: no original value ever takes its place.
         """
-        raw = self.design.to_original(self.recipe.values(units, first))
-        raw[np.isnan(units.y)] = np.nan
-        return raw, self.outputs.rounded(self.outputs.held(raw))
+        values = self.recipe.values(units, first)
+        values[np.isnan(units.y)] = np.nan
+        return self._finished(values)
+
+    def _finished(self, values: Floats) -> Made:
+        """Dependents x rows from units of the regression to values of their columns."""
+        raw = self.design.to_original(values)
+        held = self.outputs.held(raw)
+        return Made(raw, held, self.outputs.rounded(held))
 
     def seen(self, sizes: Sequence[int], rows: Rows, span: Span) -> Seen:
         """What a block's synthetic values are like."""
         units = self.design.weighted(rows, span)
-        raw, finished = self.finished(units, span.first)
+        made = self.made(units, span.first)
+        predicted = self._finished(self.recipe.predicted(units)).finished
         original = np.array([floats(rows, name) for name in self.design.dependents])
         counted = units.counted
         labels = [one[counted] for one in self.recipe.labels(units)]
         counts = [np.bincount(one, minlength=size) for one, size in zip(labels, sizes, strict=True)]
-        held = self.outputs.held(raw)
-        return Seen.of(original, raw, held, finished, self.design.outputs.sd, counts)
+        return Seen.of(original, predicted, made, self.design.outputs.sd, counts)
 
 
 def look(table: tables.Table, release: Release, sizes: Sequence[int]) -> Seen:
@@ -172,8 +181,7 @@ class Synthetic:
         units = self.release.design.units(rows, Span(0, first))
         if self.method.nulls == "refuse" and not units.whole.all():
             raise InputError(f"{self.who}: the table has missing values. nulls='keep' lets them stay missing.")
-        _, finished = self.release.finished(units, first)
-        for name, values in zip(self.changes, finished, strict=True):
+        for name, values in zip(self.changes, self.release.made(units, first).finished, strict=True):
             rows = with_missing(rows, name, values)
         return rows
 

@@ -182,8 +182,10 @@ def test_reproduced_values_are_counted():
         with pytest.warns(UserWarning, match="released as they were"):
             fitted = method.fit(frame, seed=1)
         assert fitted.figures.reproduced == 1.0
-        assert fitted.figures.on_planes
-        assert any("hyperplane" in weakness for weakness in fitted.weaknesses())
+        assert fitted.figures.on_planes == 1.0
+        assert any(
+            "100.0% of a column's values" in weakness and "hyperplane" in weakness for weakness in fitted.weaknesses()
+        )
 
 
 def test_residual_noise_has_the_residuals_covariance():
@@ -200,6 +202,7 @@ def test_residual_noise_has_the_residuals_covariance():
     assert abs(np.corrcoef(rest[:, 0], noise[:, 0])[0, 1]) < 0.03
     again = method.fit(frame, seed=2).mask(frame)
     assert (again["y"] != masked["y"]).all()
+    assert method.fit(frame, seed=1).figures.on_planes == 0.0
 
 
 @pytest.mark.parametrize("name", METHODS)
