@@ -5,7 +5,9 @@ program is not known); 44.7, 21.8, 13.5 and 7.2 are printed. The printed DR and 
 reading of the paper: S2 as published has v5 = v8 + v10 among its independents.
 """
 
+import runpy
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ from dpmask.lake.table import as_table
 DEPENDENTS = [0, 2, 3, 5, 6, 8, 10, 11, 12]
 INDEPENDENTS = [1, 7, 9]
 SEEDS = range(2)
+SCRIPT = Path(__file__).parents[2] / "jobs" / "synthetic_census" / "table_2.py"
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +130,17 @@ def test_ipso(census, names, variant, rank):
     if variant != "A":
         own = [abs(np.corrcoef(rest[:, j], rest_masked[:, j])[0, 1]) for j in range(len(dependents))]
         assert max(own) < 5 / np.sqrt(len(census))
+
+
+def test_the_ready_table(reference, capsys):
+    """Two of its lines here."""
+    script = runpy.run_path(str(SCRIPT))
+    printed = script["main"].__globals__["PRINTED"]
+    for line in set(printed) - {2, "IPSO-A"}:
+        del printed[line]
+    script["main"](str(reference / "census.csv"))
+    told = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert told[2][:3] == ["2", "44.7", "9.6"]
+    assert float(told[2][3]) == pytest.approx(46.6, abs=1.5)
+    assert told[3][:4] == ["IPSO-A", "49.2", "10.0", "63.6"]
+    assert ["Why", "they", "differ:"] in told
