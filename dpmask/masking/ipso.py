@@ -229,7 +229,7 @@ class FittedIPSO(Synthetic):
         """What the data holder must know."""
         return [
             "Independents are released as they are, unless another step masks them.",
-            f"{self.figures.on_planes:.1%} of a column's values lie on one hyperplane over the independents: the "
+            f"Up to {self.figures.on_planes:.1%} of a column's values lie on one hyperplane over the independents: the "
             "coefficients can be read off them.",
             "Dependents that the independents predict well stay near their originals. Measure the linkage.",
             "Drawn residuals are normal: values may lie where real ones cannot; bounds hold them.",

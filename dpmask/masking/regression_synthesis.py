@@ -273,8 +273,8 @@ class FittedRegressionSynthesis(Synthetic):
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         planes = (
-            f"{self.figures.on_planes:.1%} of a column's values are just what their model says: its coefficients can "
-            "be read off such a hyperplane. residual_noise draws around it."
+            f"Up to {self.figures.on_planes:.1%} of a column's values are just what their model says: its coefficients "
+            "can be read off such a hyperplane. residual_noise draws around it."
         )
         dissolved = sum(group.dissolved for group in self.figures.groups)
         return [

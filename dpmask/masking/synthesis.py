@@ -84,13 +84,8 @@ class Release(NamedTuple):
 
         What is missing stays missing, and so does what cannot be predicted: no original value ever takes its place.
         """
-        values = self.recipe.values(units, first)
-        values[np.isnan(units.y)] = np.nan
-        return self._finished(values)
-
-    def _finished(self, values: Floats) -> Made:
-        """Dependents x rows from units of the regression to values of their columns."""
-        raw = self.design.to_original(values)
+        raw = self.design.to_original(self.recipe.values(units, first))
+        raw[np.isnan(units.y)] = np.nan
         held = self.outputs.held(raw)
         return Made(raw, held, self.outputs.rounded(held))
 
@@ -98,7 +93,7 @@ class Release(NamedTuple):
         """What a block's synthetic values are like."""
         units = self.design.weighted(rows, span)
         made = self.made(units, span.first)
-        predicted = self._finished(self.recipe.predicted(units)).finished
+        predicted = self.outputs.rounded(self.design.to_original(self.recipe.predicted(units)))
         original = np.array([floats(rows, name) for name in self.design.dependents])
         counted = units.counted
         labels = [one[counted] for one in self.recipe.labels(units)]

@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
     @staticmethod
     def of(original: Floats, predicted: Floats, made: Made, sd: Floats, sizes: list[Integers]) -> Seen:
-        """What made values (dependents x rows) are like beside the originals and the models' bare predictions."""
+        """What made values (dependents x rows) are like beside the originals and the models' rounded predictions."""
         raw, held, finished = made
         moved = (finished - original) / sd[:, None]
         return Seen(
@@ -147,7 +147,7 @@ class SynthesisFigures:
 
     @property
     def on_planes(self) -> float:
-        """The largest share of a dependent's values that are just what their model says, rounded and held to bounds."""
+        """The largest share of a dependent's values that are just what their model says, rounded to their type."""
         return max(column.on_plane for column in self.columns)
 
     @property
