@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,6 +44,7 @@ _START_FUZZINESS = (2.0, 1.5, 1.25, 1.1)
 _APART = 1e-2
 _START = {"starts": 5, "shift": 1e-3, "max_passes": 100, "nulls": "drop"}
 """A start need not come to rest."""
+_NONE = "{who}: there is no record without missing values."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +172,8 @@ def fit_models(
     if fits_in_memory(8 * source.rows * (1 + design.width + len(design.dependents))):
         blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_held
     sums = _pass(method.fuzziness, read, blocks, list(zip(places, starts, strict=True)))
+    if not sums[0].gram[:, 0, 0].any():
+        raise InputError(_NONE.format(who=design.who))
     loops = [_Loop(group, solve_models(one.gram, one.cross)) for group, one in zip(places, sums, strict=True)]
     while waiting := [loop for loop in loops if not loop.done]:
         sums = _pass(method.fuzziness, read, blocks, [loop.task(method.change) for loop in waiting])
@@ -208,7 +211,7 @@ def _tell(loops: Sequence[_Loop]) -> None:
 
 def _start(method: FuzzyCRegression, source: tables.Table, design: Design, group: list[int], key: Subkey) -> _Start:
     """The start of a group: fuzzy c-means of its dependents and the numeric independents together."""
-    varied = design.seen.low < design.seen.high
+    varied = (design.seen.low < design.seen.high) & (design.seen.sd > 0.0)
     categories = design.predictors.levels
     numbers = [n for n, name in enumerate(design.predictors.sources) if name not in categories and varied[n]]
     names = [design.predictors.sources[place] for place in numbers] + [design.dependents[place] for place in group]
@@ -221,7 +224,10 @@ def _start(method: FuzzyCRegression, source: tables.Table, design: Design, group
         means = FuzzyCMeans(clusters=method.clusters, fuzziness=fuzziness, **_START)  # type: ignore[arg-type]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # only a start
-            centers = (means.fit(source, columns=names, weight=design.weight, key=key).centers - mean) / sd
+            try:
+                centers = (means.fit(source, columns=names, weight=design.weight, key=key).centers - mean) / sd
+            except InputError:  # all else was looked at before
+                raise InputError(_NONE.format(who=design.who)) from None
         if _all_apart(centers):
             break
     return _Start(inputs, centers, fuzziness)
@@ -256,7 +262,7 @@ class FittedFuzzyCRegression:
     """The models, and how they were found."""
 
     method: FuzzyCRegression
-    design: Design
+    design: Design = field(repr=False)  # it knows the columns' extremes
     solution: ModelSolution
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -148,7 +148,7 @@ class Synthetic:
 
     method: Any
     key: Subkey
-    release: Release
+    release: Release = field(repr=False)  # it knows the columns' extremes
     figures: SynthesisFigures
 
     who: ClassVar[str]

@@ -134,6 +134,28 @@ def test_ipso_keeps_what_a_weighted_regression_sees():
         assert gap < (0.2 if variant == "B" else 1.01)
 
 
+def test_no_record_is_complete():
+    frame = people()
+    odd = frame.index % 2 == 0
+    for table in (
+        frame.assign(x=frame["x"].where(odd), y=frame["y"].where(~odd)),
+        frame.assign(
+            x=np.where(frame.index == 5, 1.0, np.nan), y=frame["y"].where(frame.index != 5)
+        ),  # no start sees it
+    ):
+        for name, told in (("each", "no record without missing values"), ("ipso", "records without missing values")):
+            parameters = vars(METHODS[name]) | {"nulls": "keep"}
+            with pytest.raises(InputError, match=told):
+                type(METHODS[name])(**parameters).fit(table, seed=1)
+
+
+def test_extremes_are_not_shown():
+    frame = people()
+    shown = repr(METHODS["joint"].fit(frame, seed=1)) + repr(dpmask.FuzzyCRegression(clusters=2).fit(frame, **COLUMNS))
+    for extreme in (frame["y"].max(), frame["y"].min(), frame["x"].max()):
+        assert f"{extreme:.4f}"[:-1] not in shown
+
+
 def test_records_without_weight_do_not_make_a_model_large():
     """Three records far away, and twenty of weight 0 beside them: the model is that of three."""
     frame = people()
