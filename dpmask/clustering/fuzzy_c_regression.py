@@ -6,7 +6,7 @@ never rises. Independents are standardised and dependents divided by their stand
 
 Paper: Hathaway and Bezdek 1993, as used by Cano and Torra 2009 (section II.C), whose start (fuzzy c-means with m = 2 on
 independents and dependents together) and stop (30 iterations, or no membership changes by 1e-4) are the defaults.
-Passes over the data: one for the means, a few for the start, then one for each iteration. Memory per task: one block;
+Passes over the data: one for the means, two for the start, then one for each iteration. Memory per task: one block;
 blocks stay in memory between passes where they fit. Memberships are never stored: a pass computes them from the models.
 """
 
@@ -22,14 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units, check_weight, make_design
-from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
+from dpmask.clustering.regression_start import Start, find_starts
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, reduce_blocks
-from dpmask.errors import InputError, JobError
-from dpmask.kernels.fuzzy import memberships
+from dpmask.errors import JobError
 from dpmask.kernels.least_squares import solve_models
-from dpmask.kernels.regression import ModelSums, errors_at, model_sums, shares_at, start_sums
+from dpmask.kernels.regression import ModelSums, errors_at, model_sums, shares_at
 from dpmask.lake import table as tables
 from dpmask.lake.columns import Rows
 from dpmask.lake.predictors import require_predictors
@@ -39,12 +38,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _WHO = "FuzzyCRegression"
-_START_FUZZINESS = (2.0, 1.5, 1.25, 1.1)
-"""The papers' m = 2; sharper where so many columns let its centres fall together, as equal starts stay equal."""
-_APART = 1e-2
-_START = {"starts": 5, "shift": 1e-3, "max_passes": 100, "nulls": "drop"}
-"""A start need not come to rest."""
-_NONE = "{who}: there is no record without missing values."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,19 +126,6 @@ class ModelSolution(NamedTuple):
         return len(self.history)
 
 
-class _Start(NamedTuple):
-    """A fuzzy partition of the records: centres over some rows of z and y, in units of the regression."""
-
-    inputs: list[int]
-    centers: Floats
-    fuzziness: float
-
-    def sums(self, units: Units, fuzziness: float) -> ModelSums:
-        values = np.concatenate([units.z[self.inputs], units.y])
-        shares = memberships(values, self.centers, fuzziness=self.fuzziness)
-        return start_sums(units.z, units.y, shares, fuzziness, units.weights)
-
-
 class _Models(NamedTuple):
     """The models that a pass looks at, and those before them."""
 
@@ -157,7 +137,7 @@ class _Models(NamedTuple):
         return model_sums(units.z, units.y, self.models, fuzziness, self.before, self.change, units.weights)
 
 
-Task = tuple[list[int], _Start | _Models]
+Task = tuple[list[int], Start | _Models]
 """The dependents of a group, and what their memberships come from."""
 
 
@@ -166,14 +146,12 @@ def fit_models(
 ) -> list[ModelSolution]:
     """Models of each group of dependents (their places), all groups in the same passes over the data."""
     places = [list(group) for group in groups]
-    starts = [_start(method, source, design, group, key.subkey(f"start {group}")) for group in places]
+    starts = find_starts(method.clusters, source, design, places, key)
     read: Callable[..., Units] = source.on_rows(design.all_columns, design.complete)
     blocks: Blocks = source.blocks
     if fits_in_memory(8 * source.rows * (1 + design.width + len(design.dependents))):
         blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_held
     sums = _pass(method.fuzziness, read, blocks, list(zip(places, starts, strict=True)))
-    if not sums[0].gram[:, 0, 0].any():
-        raise InputError(_NONE.format(who=design.who))
     loops = [_Loop(group, solve_models(one.gram, one.cross)) for group, one in zip(places, sums, strict=True)]
     while waiting := [loop for loop in loops if not loop.done]:
         sums = _pass(method.fuzziness, read, blocks, [loop.task(method.change) for loop in waiting])
@@ -207,35 +185,6 @@ class _Loop:
 def _tell(loops: Sequence[_Loop]) -> None:
     number, objective = loops[0].history[-1].number, sum(loop.history[-1].objective for loop in loops)
     progress.note(f"fuzzy c-regression: pass {number}, {len(loops)} under way, objective {objective:.8g}")
-
-
-def _start(method: FuzzyCRegression, source: tables.Table, design: Design, group: list[int], key: Subkey) -> _Start:
-    """The start of a group: fuzzy c-means of its dependents and the numeric independents together."""
-    varied = (design.seen.low < design.seen.high) & (design.seen.sd > 0.0)
-    categories = design.predictors.levels
-    numbers = [n for n, name in enumerate(design.predictors.sources) if name not in categories and varied[n]]
-    names = [design.predictors.sources[place] for place in numbers] + [design.dependents[place] for place in group]
-    mean = np.concatenate([design.inputs.mean[numbers], design.outputs.mean[group]])
-    sd = np.concatenate([design.inputs.sd[numbers], design.outputs.sd[group]])
-    inputs = [1 + place for place in numbers]
-    if source.rows < method.clusters:
-        raise InputError(f"{design.who}: {method.clusters} models need as many records; there are {source.rows}.")
-    for fuzziness in _START_FUZZINESS:
-        means = FuzzyCMeans(clusters=method.clusters, fuzziness=fuzziness, **_START)  # type: ignore[arg-type]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # only a start
-            try:
-                centers = (means.fit(source, columns=names, weight=design.weight, key=key).centers - mean) / sd
-            except InputError:  # all else was looked at before
-                raise InputError(_NONE.format(who=design.who)) from None
-        if _all_apart(centers):
-            break
-    return _Start(inputs, centers, fuzziness)
-
-
-def _all_apart(centers: Floats) -> bool:
-    gaps = np.abs(centers[:, None] - centers[None]).max(axis=2)
-    return bool((gaps + np.diag(np.full(len(centers), np.inf)) > _APART).all())
 
 
 def _pass(fuzziness: float, read: Callable[..., Units], blocks: Blocks, tasks: list[Task]) -> list[ModelSums]:

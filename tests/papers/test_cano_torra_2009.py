@@ -16,7 +16,7 @@ from regression_reference import fuzzy_c_regression, information_loss
 
 import dpmask
 from dpmask.clustering.design import make_design
-from dpmask.clustering.fuzzy_c_regression import _start
+from dpmask.clustering.regression_start import find_starts
 from dpmask.engine.draws import make_key
 from dpmask.kernels.fuzzy import memberships
 from dpmask.lake.table import as_table
@@ -90,8 +90,7 @@ def test_models_are_those_of_plain_numpy(census, names):
     source = as_table(census, "test")
     design = make_design(source, dependents, independents, "test")
     group = list(range(len(dependents)))
-    key = make_key("test", seed=1).subkey("fuzzy c-regression").subkey(f"start {group}")
-    start = _start(method, source, design, group, key)
+    (start,) = find_starts(5, source, design, [group], make_key("test", seed=1).subkey("fuzzy c-regression"))
     z, y = standardised(census[independents]), standardised(census[dependents])
     u = memberships(np.ascontiguousarray(np.column_stack([z, y]).T), start.centers, fuzziness=start.fuzziness)
     z = np.column_stack([np.ones(len(z)), z])
