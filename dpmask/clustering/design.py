@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.scaling import Scale
+from dpmask.clustering.scaling import Scale, require_weights
 from dpmask.engine.passes import Span
-from dpmask.errors import InputError
+from dpmask.errors import InputError, JobError
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.kernels.spread import Spread, merge_spread, spread
 from dpmask.lake.columns import Rows, floats, require_numeric
 from dpmask.lake.predictors import Predictors, find_predictors
 from dpmask.lake.table import Table
@@ -21,10 +22,11 @@ Floats = NDArray[np.float64]
 
 
 class Units(NamedTuple):
-    """A block in units of the regression: z = (1, x), p x rows, and y, dependents x rows."""
+    """A block in units of the regression: z = (1, x), p x rows, y, dependents x rows, and what the records weigh."""
 
     z: Floats
     y: Floats
+    weights: Floats | None = None  # 1 each
 
     @property
     def whole(self) -> NDArray[np.bool_]:
@@ -33,21 +35,38 @@ class Units(NamedTuple):
         rows &= np.all(~np.isnan(self.y), axis=0)
         return rows
 
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which records shape a model: those that miss no value and weigh something."""
+        return self.whole if self.weights is None else self.whole & (self.weights > 0.0)
+
+    def of(self, rows: NDArray[np.bool_]) -> Units:
+        """Some of the records."""
+        if rows.all():
+            return self
+        return Units(self.z[:, rows], self.y[:, rows], None if self.weights is None else self.weights[rows])
+
 
 class Design(NamedTuple):
-    """What is predicted from what, and the scales of both."""
+    """What is predicted from what, the scales of both, and the column of the records' weights, if there is one."""
 
     predictors: Predictors
     dependents: tuple[str, ...]
+    weight: str | None
     inputs: Scale
     outputs: Scale
-    moments: Moments  # of the predictors' numbers, then of the dependents
+    seen: Moments | Spread  # of the predictors' numbers, then of the dependents
     who: str
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns it reads."""
+        """The columns that prediction reads."""
         return (*self.predictors.columns, *self.dependents)
+
+    @property
+    def all_columns(self) -> tuple[str, ...]:
+        """The columns that fitting reads: the weight, too."""
+        return self.columns if self.weight is None else (*self.columns, self.weight)
 
     @property
     def width(self) -> int:
@@ -55,7 +74,7 @@ class Design(NamedTuple):
         return 1 + len(self.inputs.mean)
 
     def units(self, rows: Rows, span: Span) -> Units:
-        """A block's records; NaN where a value is missing, infinite ones refused."""
+        """A block's records without their weights; NaN where a value is missing, infinite ones refused."""
         x = self.predictors.values(rows, self.who)
         y = np.array([floats(rows, name) for name in self.dependents])
         if np.isinf(x).any() or np.isinf(y).any():
@@ -64,22 +83,25 @@ class Design(NamedTuple):
         z[1:] = (x - self.inputs.mean[:, None]) / self.inputs.sd[:, None]
         return Units(z, (y - self.outputs.mean[:, None]) / self.outputs.sd[:, None])
 
+    def weighted(self, rows: Rows, span: Span) -> Units:
+        """A block's records with their weights."""
+        return self.units(rows, span)._replace(weights=_weights(rows, self.weight, self.who))
+
     def complete(self, rows: Rows, span: Span) -> Units:
-        """A block's records that miss no value."""
-        units = self.units(rows, span)
-        whole = units.whole
-        return units if whole.all() else Units(units.z[:, whole], units.y[:, whole])
+        """A block's records that miss no value, with their weights."""
+        units = self.weighted(rows, span)
+        return units.of(units.whole)
 
     def to_original(self, values: Floats) -> Floats:
         """Dependents x rows, back in the units they came in."""
         return values * self.outputs.sd[:, None] + self.outputs.mean[:, None]
 
-    def numbers(self) -> tuple[list[str], Moments]:
-        """The columns that are numbers, and their moments."""
+    def numbers(self) -> tuple[list[str], NDArray[np.int64], Floats, Floats]:
+        """The columns that are numbers, how many values each has, and their ranges."""
         places = [n for n, name in enumerate(self.predictors.sources) if name not in self.predictors.levels]
         names = [self.predictors.sources[place] for place in places] + list(self.dependents)
-        at = places + list(range(len(self.predictors.sources), len(self.moments.values)))
-        return names, Moments._make(part[at] for part in self.moments)
+        at = places + list(range(len(self.predictors.sources), len(self.seen.values)))
+        return names, self.seen.values[at], self.seen.low[at], self.seen.high[at]
 
     def coefficients(self, models: Floats) -> Floats:
         """Models (... x p x dependents) in original units, the constant first."""
@@ -90,34 +112,77 @@ class Design(NamedTuple):
 
 
 def make_design(
-    table: Table, dependents: Sequence[str], independents: Sequence[str], who: str, *, drop: bool = False
+    table: Table,
+    dependents: Sequence[str],
+    independents: Sequence[str],
+    who: str,
+    *,
+    weight: str | None = None,
+    drop: bool = False,
 ) -> Design:
     """Means and deviations in one pass, and one before it for the levels of categories, where there are any.
 
-    Records that miss a value are refused, or with ``drop`` left to whoever reads the units.
+    Records that miss a value are refused, or with ``drop`` left to whoever reads the units. With a ``weight`` column
+    means and deviations are weighted.
     """
-    require_numeric(table.masked_schema, dependents, who)
+    require_numeric(table.masked_schema, [*dependents, *([weight] if weight else [])], who)
     predictors = find_predictors(table, independents, who)
-    columns = (*independents, *dependents)
-    seen = table.reduce_rows(
-        columns, partial(_moments, predictors, tuple(dependents), who), merge_moments, f"{who}: means"
-    )
+    seen = _look(table, predictors, tuple(dependents), weight, who)
     _check(seen, [*predictors.sources, *dependents], table.rows, who, drop=drop)
+    if isinstance(seen, Spread) and not seen.complete > 0.0:
+        raise InputError(f"{who}: column '{weight}' must be above 0 in a record without missing values.")
+    varied = (seen.low < seen.high) & (seen.sd > 0.0)
     count = len(predictors.sources)
     for number, name in enumerate(dependents, start=count):
-        if not seen.low[number] < seen.high[number]:
+        if not varied[number]:
             raise InputError(f"{who}: dependent '{name}' is constant: there is nothing to predict. Take it out.")
     # a constant independent says nothing: its deviations are 0, and solving leaves it out
-    sd = np.where(seen.low < seen.high, seen.sd, 1.0)
+    sd = np.where(varied, seen.sd, 1.0)
     inputs, outputs = Scale(seen.mean[:count], sd[:count]), Scale(seen.mean[count:], sd[count:])
-    return Design(predictors, tuple(dependents), inputs, outputs, seen, who)
+    return Design(predictors, tuple(dependents), weight, inputs, outputs, seen, who)
+
+
+def check_weight(weight: str | None, others: Sequence[str], who: str) -> None:
+    """Refuse a weight that names no column, or one that is modelled itself."""
+    if weight is not None and (not isinstance(weight, str) or weight in others):
+        raise JobError(f"{who}: weight must name a column other than dependents and independents; got {weight!r}.")
+
+
+def _look(
+    table: Table, predictors: Predictors, dependents: tuple[str, ...], weight: str | None, who: str
+) -> Moments | Spread:
+    """Means, deviations and ranges, in one pass."""
+    columns = [*predictors.columns, *dependents]
+    label = f"{who}: means"
+    if weight is None:
+        return table.reduce_rows(columns, partial(_moments, predictors, dependents, who), merge_moments, label)
+    task = partial(_spread, predictors, dependents, weight, who)
+    return table.reduce_rows([*columns, weight], task, merge_spread, label)
 
 
 def _moments(predictors: Predictors, dependents: tuple[str, ...], who: str, rows: Rows, span: Span) -> Moments:
-    return column_moments([*predictors.values(rows, who), *(floats(rows, name) for name in dependents)])
+    return column_moments(_values(predictors, dependents, who, rows))
 
 
-def _check(seen: Moments, columns: Sequence[str], rows: int, who: str, *, drop: bool) -> None:
+def _spread(
+    predictors: Predictors, dependents: tuple[str, ...], weight: str, who: str, rows: Rows, span: Span
+) -> Spread:
+    return spread(_values(predictors, dependents, who, rows), _weights(rows, weight, who))
+
+
+def _values(predictors: Predictors, dependents: tuple[str, ...], who: str, rows: Rows) -> list[Floats]:
+    return [*predictors.values(rows, who), *(floats(rows, name) for name in dependents)]
+
+
+def _weights(rows: Rows, weight: str | None, who: str) -> Floats | None:
+    if weight is None:
+        return None
+    weights = floats(rows, weight)
+    require_weights(weights, weight, who)
+    return weights
+
+
+def _check(seen: Moments | Spread, columns: Sequence[str], rows: int, who: str, *, drop: bool) -> None:
     for number, column in enumerate(columns):
         missing = rows - int(seen.values[number]) - int(seen.infinite[number])
         if seen.infinite[number]:

@@ -148,7 +148,7 @@ class FuzzyCMeans:
                     f"{self.who}: column '{name}' is missing in {missing} records. nulls='drop' leaves such records "
                     "out, nulls='partial' uses the values they have."
                 )
-            if self.standardise and seen.low[number] == seen.high[number]:
+            if self.standardise and not (seen.low[number] < seen.high[number] and seen.sd[number] > 0.0):
                 raise InputError(
                     f"{self.who}: column '{name}' is constant, it cannot be standardised. Take it out of columns."
                 )

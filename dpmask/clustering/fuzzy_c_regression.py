@@ -6,7 +6,7 @@ never rises. Independents are standardised and dependents divided by their stand
 
 Paper: Hathaway and Bezdek 1993, as used by Cano and Torra 2009 (section II.C), whose start (fuzzy c-means with m = 2 on
 independents and dependents together) and stop (30 iterations, or no membership changes by 1e-4) are the defaults.
-Passes over the data: one for the means, a few for the start, then one for each iteration. Memory per task: one block;
+Passes over the data: one for the means, two for the start, then one for each iteration. Memory per task: one block;
 blocks stay in memory between passes where they fit. Memberships are never stored: a pass computes them from the models.
 """
 
@@ -14,21 +14,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.design import Design, Units, make_design
-from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
+from dpmask.clustering.design import Design, Units, check_weight, make_design
+from dpmask.clustering.regression_start import Start, find_starts
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, reduce_blocks
-from dpmask.errors import InputError, JobError
-from dpmask.kernels.fuzzy import memberships
-from dpmask.kernels.regression import ModelSums, errors_at, model_sums, shares_at, solve_models, start_sums
+from dpmask.errors import JobError
+from dpmask.kernels.least_squares import solve_models
+from dpmask.kernels.regression import ModelSums, errors_at, model_sums, shares_at
 from dpmask.lake import table as tables
 from dpmask.lake.columns import Rows
 from dpmask.lake.predictors import require_predictors
@@ -38,11 +38,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _WHO = "FuzzyCRegression"
-_START_FUZZINESS = (2.0, 1.5, 1.25, 1.1)
-"""The papers' m = 2; sharper where so many columns let its centres fall together, as equal starts stay equal."""
-_APART = 1e-2
-_START = {"starts": 5, "shift": 1e-3, "max_passes": 100, "nulls": "drop"}
-"""A start need not come to rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,14 +67,19 @@ class FuzzyCRegression:
         *,
         dependents: Sequence[str],
         independents: Sequence[str],
+        weight: str | None = None,
         key: str | bytes | Subkey | None = None,
         seed: int | None = None,
     ) -> FittedFuzzyCRegression:
-        """Find the models of all dependents together. Without key or seed: seed 0."""
+        """Find the models of all dependents together; a record counts as often as its ``weight`` says.
+
+        Without key or seed: seed 0.
+        """
         subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-regression")
         _check_columns(dependents, independents)
+        check_weight(weight, [*dependents, *independents], _WHO)
         source = tables.as_table(table, _WHO)
-        design = make_design(source, dependents, independents, _WHO, drop=self.nulls == "drop")
+        design = make_design(source, dependents, independents, _WHO, weight=weight, drop=self.nulls == "drop")
         (solution,) = fit_models(self, source, design, [range(len(design.dependents))], subkey)
         if not solution.converged:
             warnings.warn(
@@ -126,18 +126,6 @@ class ModelSolution(NamedTuple):
         return len(self.history)
 
 
-class _Start(NamedTuple):
-    """A fuzzy partition of the records: centres over some rows of z and y, in units of the regression."""
-
-    inputs: list[int]
-    centers: Floats
-    fuzziness: float
-
-    def sums(self, z: Floats, y: Floats, fuzziness: float) -> ModelSums:
-        shares = memberships(np.concatenate([z[self.inputs], y]), self.centers, fuzziness=self.fuzziness)
-        return start_sums(z, y, shares, fuzziness)
-
-
 class _Models(NamedTuple):
     """The models that a pass looks at, and those before them."""
 
@@ -145,11 +133,11 @@ class _Models(NamedTuple):
     before: Floats | None
     change: float
 
-    def sums(self, z: Floats, y: Floats, fuzziness: float) -> ModelSums:
-        return model_sums(z, y, self.models, fuzziness, self.before, self.change)
+    def sums(self, units: Units, fuzziness: float) -> ModelSums:
+        return model_sums(units.z, units.y, self.models, fuzziness, self.before, self.change, units.weights)
 
 
-Task = tuple[list[int], _Start | _Models]
+Task = tuple[list[int], Start | _Models]
 """The dependents of a group, and what their memberships come from."""
 
 
@@ -158,10 +146,10 @@ def fit_models(
 ) -> list[ModelSolution]:
     """Models of each group of dependents (their places), all groups in the same passes over the data."""
     places = [list(group) for group in groups]
-    starts = [_start(method, source, design, group, key.subkey(f"start {group}")) for group in places]
-    read: Callable[..., Units] = source.on_rows(design.columns, design.complete)
+    starts = find_starts(method.clusters, source, design, places, key)
+    read: Callable[..., Units] = source.on_rows(design.all_columns, design.complete)
     blocks: Blocks = source.blocks
-    if fits_in_memory(8 * source.rows * (design.width + len(design.dependents))):
+    if fits_in_memory(8 * source.rows * (1 + design.width + len(design.dependents))):
         blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_held
     sums = _pass(method.fuzziness, read, blocks, list(zip(places, starts, strict=True)))
     loops = [_Loop(group, solve_models(one.gram, one.cross)) for group, one in zip(places, sums, strict=True)]
@@ -199,32 +187,6 @@ def _tell(loops: Sequence[_Loop]) -> None:
     progress.note(f"fuzzy c-regression: pass {number}, {len(loops)} under way, objective {objective:.8g}")
 
 
-def _start(method: FuzzyCRegression, source: tables.Table, design: Design, group: list[int], key: Subkey) -> _Start:
-    """The start of a group: fuzzy c-means of its dependents and the numeric independents together."""
-    varied = design.moments.low < design.moments.high
-    categories = design.predictors.levels
-    numbers = [n for n, name in enumerate(design.predictors.sources) if name not in categories and varied[n]]
-    names = [design.predictors.sources[place] for place in numbers] + [design.dependents[place] for place in group]
-    mean = np.concatenate([design.inputs.mean[numbers], design.outputs.mean[group]])
-    sd = np.concatenate([design.inputs.sd[numbers], design.outputs.sd[group]])
-    inputs = [1 + place for place in numbers]
-    if source.rows < method.clusters:
-        raise InputError(f"{design.who}: {method.clusters} models need as many records; there are {source.rows}.")
-    for fuzziness in _START_FUZZINESS:
-        means = FuzzyCMeans(clusters=method.clusters, fuzziness=fuzziness, **_START)  # type: ignore[arg-type]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # only a start
-            centers = (means.fit(source, columns=names, key=key).centers - mean) / sd
-        if _all_apart(centers):
-            break
-    return _Start(inputs, centers, fuzziness)
-
-
-def _all_apart(centers: Floats) -> bool:
-    gaps = np.abs(centers[:, None] - centers[None]).max(axis=2)
-    return bool((gaps + np.diag(np.full(len(centers), np.inf)) > _APART).all())
-
-
 def _pass(fuzziness: float, read: Callable[..., Units], blocks: Blocks, tasks: list[Task]) -> list[ModelSums]:
     return reduce_blocks(partial(_block_sums, fuzziness, read, tasks), _plus, blocks, "fuzzy c-regression")
 
@@ -233,7 +195,7 @@ def _block_sums(
     fuzziness: float, read: Callable[..., Units], tasks: list[Task], content: Any, span: Span
 ) -> list[ModelSums]:
     units = read(content, span)
-    return [memberships_from.sums(units.z, units.y[group], fuzziness) for group, memberships_from in tasks]
+    return [memberships_from.sums(units._replace(y=units.y[group]), fuzziness) for group, memberships_from in tasks]
 
 
 def _plus(left: list[ModelSums], right: list[ModelSums]) -> list[ModelSums]:
@@ -249,7 +211,7 @@ class FittedFuzzyCRegression:
     """The models, and how they were found."""
 
     method: FuzzyCRegression
-    design: Design
+    design: Design = field(repr=False)  # it knows the columns' extremes
     solution: ModelSolution
 
     @property
@@ -286,7 +248,7 @@ class FittedFuzzyCRegression:
 
     @property
     def sizes(self) -> Integers:
-        """How many records are nearest to each model."""
+        """How many records are nearest to each model: people, not weights; one that weighs nothing shapes none."""
         return self.solution.sizes
 
     def memberships(self, table: Any) -> Any:

@@ -54,9 +54,15 @@ class Inputs(NamedTuple):
         weights = next(rest) if self.weight is not None else None
         tolerances = next(rest) if self.tolerance is not None else None
         for name, values in ((self.weight, weights), (self.tolerance, tolerances)):
-            if values is not None and not (np.isfinite(values) & (values >= 0)).all():
-                raise InputError(f"{who}: column '{name}' must hold a number >= 0 in every record.")
+            if name is not None and values is not None:
+                require_weights(values, name, who)
         return columns[: len(self.columns)], weights, tolerances
+
+
+def require_weights(values: Floats, name: str, who: str) -> None:
+    """Refuse weights or tolerances that are missing, infinite or negative."""
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise InputError(f"{who}: column '{name}' must hold a number >= 0 in every record.")
 
 
 def spread_of(table: Table, inputs: Inputs, who: str) -> Spread:

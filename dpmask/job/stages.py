@@ -142,13 +142,17 @@ def mask_and_measure(under_way: Run, prepared: Prepared) -> Measured:
 
 
 def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
-    """Fit each method to the table as masked by those before it."""
+    """Fit each method to the table as masked by those before it; its key is bound to what theirs are bound to.
+
+    A step cannot bind its draws to columns that another has changed, as these are exact only to rounding.
+    """
     table: Table = prepared.lake
-    fitted = []
+    fitted: list[Any] = []
     for number, method in enumerate(prepared.job.methods):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # told with the outcome
-            step = method.fit(table, key=prepared.subkey(f"mask[{number}]"))
+            purpose = " ".join([f"mask[{number}]", *(before.key.fingerprint for before in fitted)])
+            step = method.fit(table, key=prepared.subkey(purpose))
         fitted.append(step)
         table = table.masked_by(step)
     return table, fitted

@@ -2,7 +2,8 @@
 
 By rotation: the orthogonal R that minimises |X - Y R| over the known records, both centred, is U V' of the singular
 value decomposition Y' X = U S V' (Schoenemann 1966). By least squares: any matrix, the smallest one where the known
-records leave it open. By membership: each column as an S- or Z-shaped fuzzy set, whose ends two values give away.
+records leave it open. By membership: each column as an S- or Z-shaped fuzzy set, whose ends two values give away. By
+both: a rotation of such memberships, with the ends of the columns known.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.membership import s_shape_undone
+from dpmask.kernels.membership import s_shape, s_shape_undone
 
 Floats = NDArray[np.float64]
 
@@ -66,6 +67,24 @@ def membership(original: Floats, masked: Floats) -> Curve:
     return Curve(target - width * origin, width)
 
 
+class Turned(NamedTuple):
+    """Memberships are sought by a rotation, x from these and the ends of its column."""
+
+    turn: Map
+    start: Floats
+    width: Floats
+
+    def recovered(self, masked: Floats) -> Floats:
+        """Masked records (columns x records) mapped back."""
+        return Curve(self.start, self.width).recovered(self.turn.recovered(masked))
+
+
+def hybrid(original: Floats, masked: Floats, low: Floats, high: Floats) -> Turned:
+    """The rotation of S-shaped memberships that fits known records best; Z is S turned round."""
+    shares = np.array([s_shape(*column) for column in zip(original, low, high, strict=True)])
+    return Turned(rotation(shares, masked), low, high - low)
+
+
 def guess(original: Floats, masked: Floats) -> Map:
     """The mean of the known records for everybody."""
     return Map(np.zeros((len(masked), len(original))), masked.mean(axis=1), original.mean(axis=1))
@@ -80,7 +99,12 @@ class Recovered(NamedTuple):
 
 
 def recovered(
-    maps: Sequence[Map | Curve], known: Sequence[NDArray[np.bool_]], x: Floats, y: Floats, sd: Floats, tolerance: float
+    maps: Sequence[Map | Curve | Turned],
+    known: Sequence[NDArray[np.bool_]],
+    x: Floats,
+    y: Floats,
+    sd: Floats,
+    tolerance: float,
 ) -> Recovered:
     """How well maps recover the records that are not known (to the intruder of each map)."""
     close, squares, records = [], [], []

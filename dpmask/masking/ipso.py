@@ -28,7 +28,8 @@ from dpmask.clustering.design import Design, Units, make_design
 from dpmask.engine.draws import Subkey, make_key, record_normals
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError
-from dpmask.kernels.regression import gram_of, inverted, lower_root, values_at
+from dpmask.kernels.least_squares import inverted, lower_root
+from dpmask.kernels.regression import gram_of, values_at
 from dpmask.lake import table as tables
 from dpmask.lake.columns import Rows
 from dpmask.masking.synthesis import Release, Synthetic, check_parameters, check_table, look, make_outputs, purpose
@@ -53,13 +54,16 @@ _SAID = {
 class IPSO:
     """Parameters: the ``variant``, the ``dependents`` that are replaced, the ``independents``, numbers or categories.
 
-    ``bounds``, as in "income >= 0", hold for all released values, and what is kept then holds nearly. ``nulls``:
-    "refuse", or "keep" what is missing missing; where an independent is, the dependents are missing, too.
+    ``weight``: the column that says how many people a record of a survey stands for; what is kept is then what a
+    weighted regression sees. ``bounds``, as in "income >= 0", hold for all released values, and what is kept then holds
+    nearly. ``nulls``: "refuse", or "keep" what is missing missing; where an independent is, the dependents are missing,
+    too.
     """
 
     variant: str
     dependents: tuple[str, ...]
     independents: tuple[str, ...]
+    weight: str | None = None
     bounds: tuple[str, ...] = ()
     nulls: str = "refuse"
 
@@ -88,15 +92,14 @@ class IPSO:
         source = tables.as_table(table, _WHO)
         secret = make_key(_WHO, key=key, seed=seed)
         self.check(source)
-        design = make_design(source, self.dependents, self.independents, _WHO, drop=self.nulls == "keep")
+        keep = self.nulls == "keep"
+        design = make_design(source, self.dependents, self.independents, _WHO, weight=self.weight, drop=keep)
         own = secret.subkey(f"ipso {purpose(self, source, design)}")
         draws = Draws(self.dependents if self.variant != "A" else (), own.subkey("residuals"))
         recipe = self._recipe(regress(source, design, draws), draws)
         release = Release(design, make_outputs(source.masked_schema, self.dependents, self.bounds), recipe)
         seen = look(source, release, [1])
-        planes = self.variant == "A"
-        names = self.dependents
-        figures = make_figures(seen, [names], names, [0], design.width, on_planes=planes)
+        figures = make_figures(seen, [self.dependents], self.dependents, [0], design.width)
         fitted = FittedIPSO(self, own, release, figures)
         for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
@@ -135,33 +138,44 @@ class Regression(NamedTuple):
     """Dependents, then draws, on Z: what least squares gives for all of them together."""
 
     coefficients: Floats  # p x (dependents + draws)
-    products: Floats  # of the residuals, (dependents + draws) squared
+    products: Floats  # of the residuals, (dependents + draws) squared, by weights whose mean is 1
     rank: int
-    degrees: int  # records without missing values, less the rank
+    degrees: int  # records without missing values that weigh something, less the rank
+
+
+class Gram(NamedTuple):
+    """One block's share of a regression."""
+
+    products: Floats  # of (z, residuals), weighted
+    records: int
+
+    def plus(self, other: Gram) -> Gram:
+        """Both parts together."""
+        return Gram(self.products + other.products, self.records + other.records)
 
 
 def regress(table: tables.Table, design: Design, draws: Draws) -> Regression:
     """Least squares by two passes of Gram matrices: the second one corrects what rounding left in the first."""
     p = design.width
     total = len(design.dependents) + len(draws.names)
-    coefficients, products, rank, rows = np.zeros((p, total)), np.empty((total, total)), 0, 0
+    coefficients, products, rank, records = np.zeros((p, total)), np.empty((total, total)), 0, 0
     for number in (1, 2):
         task = partial(_gram, design, draws, coefficients)
-        gram = table.reduce_rows(design.columns, task, np.add, f"{_WHO}: regression {number}")
+        gram, records = table.reduce_rows(design.all_columns, task, Gram.plus, f"{_WHO}: regression {number}")
         inverse, rank = inverted(gram[:p, :p])
         correction = inverse @ gram[:p, p:]
         coefficients = coefficients + correction
-        products, rows = gram[p:, p:] - gram[p:, :p] @ correction, int(gram[0, 0])
-    return Regression(coefficients, products, rank, rows - rank)
+        products = (gram[p:, p:] - gram[p:, :p] @ correction) * (records / gram[0, 0] if records else 1.0)
+    return Regression(coefficients, products, rank, records - rank)
 
 
-def _gram(design: Design, draws: Draws, coefficients: Floats, rows: Rows, span: Span) -> Floats:
+def _gram(design: Design, draws: Draws, coefficients: Floats, rows: Rows, span: Span) -> Gram:
     """The Gram matrix of z and of the residuals of (y, draws), of the records that miss no value."""
-    units = design.units(rows, span)
-    both = np.concatenate([units.y, draws.at(span.first, units.y.shape[1])])
-    whole = units.whole
-    z, both = units.z[:, whole], both[:, whole]
-    return gram_of(np.concatenate([z, both - _linear(z, coefficients)]))
+    units = design.weighted(rows, span)
+    both = units._replace(y=np.concatenate([units.y, draws.at(span.first, units.y.shape[1])]))
+    both = both.of(units.counted)
+    block = np.concatenate([both.z, both.y - _linear(both.z, coefficients)])
+    return Gram(gram_of(block, both.weights), both.z.shape[1])
 
 
 def _linear(z: Floats, coefficients: Floats) -> Floats:
@@ -181,10 +195,14 @@ class Obfuscation(NamedTuple):
         """One model for all."""
         return [np.zeros(units.z.shape[1], np.int64)]
 
+    def predicted(self, units: Units) -> Floats:
+        """What the regression says, dependents x rows in its units."""
+        return _linear(units.z, self.coefficients)
+
     def values(self, units: Units, first: int) -> Floats:
-        """Dependents x rows in units of the regression."""
+        """The same, with residuals where they are drawn."""
         rest = self.draws.at(first, units.z.shape[1]) - _linear(units.z, self.of_draws)
-        return _linear(units.z, self.coefficients) + _linear(rest, self.mixing)
+        return self.predicted(units) + _linear(rest, self.mixing)
 
 
 @dataclass(frozen=True)
@@ -209,11 +227,11 @@ class FittedIPSO(Synthetic):
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
-        planes = "All values lie on one hyperplane over the independents: the coefficients can be read off a few."
-        drawn = "Dependents that the independents predict well stay near their originals. Measure the linkage."
         return [
             "Independents are released as they are, unless another step masks them.",
-            planes if self.figures.on_planes else drawn,
+            f"Up to {self.figures.on_planes:.1%} of a column's values lie on one hyperplane over the independents: the "
+            "coefficients can be read off them.",
+            "Dependents that the independents predict well stay near their originals. Measure the linkage.",
             "Drawn residuals are normal: values may lie where real ones cannot; bounds hold them.",
             *self.warnings(),
         ]

@@ -6,7 +6,7 @@ standard deviation are the column's own, or given as ``bounds``.
 
 Protects against: reading off a value, as long as nobody knows the bounds. Nothing else: S and Z are undone exactly by
 who knows a and b, or two people's values; triangular and Gaussian but for the side of the peak. Order and outliers stay
-visible. Rotate afterwards (the paper's hybrid), and measure ``known_records``.
+visible. A rotation afterwards (the paper's hybrid) falls to the same intruder: measure ``known_records``.
 
 Paper: Ahmad, Haque and Tauhid 2014. The masked columns are doubles; missing values stay missing. Passes over the data:
 one for the bounds, one to mask. Memory per task: one block and three columns of it.

@@ -56,8 +56,10 @@ class RegressionSynthesis:
     ``dependents`` are replaced by what ``clusters`` linear models predict from ``independents``, numbers or categories.
     ``joint``: one set of models for all dependents, not one for each. ``minimum_size``: no model is used by fewer
     records; without it 10, or twice the coefficients of a model if that is more. ``residual_noise`` adds normal draws
-    with the covariance of the model's own residuals. ``bounds``, as in "income >= 0", hold for all released values.
-    ``nulls``: "refuse", or "keep" what is missing missing; where an independent is, the dependents are missing, too.
+    with the covariance of the model's own residuals. ``weight``: the column that says how many people a record of a
+    survey stands for; it weighs in all models, but sizes are counted in records. ``bounds``, as in "income >= 0", hold
+    for all released values. ``nulls``: "refuse", or "keep" what is missing missing; where an independent is, the
+    dependents are missing, too.
     """
 
     dependents: tuple[str, ...]
@@ -66,6 +68,7 @@ class RegressionSynthesis:
     joint: bool = False
     minimum_size: int | None = None
     residual_noise: bool = False
+    weight: str | None = None
     bounds: tuple[str, ...] = ()
     nulls: str = "refuse"
 
@@ -109,7 +112,7 @@ class RegressionSynthesis:
         secret = make_key(_WHO, key=key, seed=seed)
         self.check(source)
         keep = self.nulls == "keep"
-        design = make_design(source, self.dependents, self.independents, _WHO, drop=keep)
+        design = make_design(source, self.dependents, self.independents, _WHO, weight=self.weight, drop=keep)
         own = secret.subkey(f"regression synthesis {purpose(self, source, design)}")
         models = FuzzyCRegression(clusters=self.clusters, nulls="drop" if keep else "refuse")
         solutions = fit_models(models, source, design, self.groups, own.subkey("models"))
@@ -132,8 +135,7 @@ class RegressionSynthesis:
         seen = look(source, release, left)
         names = [[self.dependents[place] for place in group] for group in self.groups]
         gone = [self.clusters - count for count in left]
-        planes = not self.residual_noise
-        return make_figures(seen, names, self.dependents, gone, release.design.width, on_planes=planes)
+        return make_figures(seen, names, self.dependents, gone, release.design.width)
 
 
 def _large(solution: ModelSolution, least: int) -> Floats:
@@ -181,13 +183,20 @@ class Models(NamedTuple):
         """The model of each record, for each group of dependents."""
         return [part.labels(units) for part in self.parts]
 
+    def predicted(self, units: Units) -> Floats:
+        """What the nearest models say, dependents x rows in units of the regression."""
+        return self._made(units, None)
+
     def values(self, units: Units, first: int) -> Floats:
-        """Dependents x rows in units of the regression."""
+        """The same, with residuals where they are drawn."""
+        return self._made(units, first)
+
+    def _made(self, units: Units, first: int | None) -> Floats:
         values: Floats = np.empty(units.y.shape)
         for part in self.parts:
             labels = part.labels(units)
             values[part.group] = values_at(units.z, part.models, labels)
-            if part.factors is not None:
+            if part.factors is not None and first is not None:
                 values[part.group] += values_at(self._draws(part, first, units.z.shape[1]), part.factors, labels)
         return values
 
@@ -199,20 +208,26 @@ class Models(NamedTuple):
 class _Residuals(NamedTuple):
     """One block's share of the models' residual covariances."""
 
-    products: Floats  # models x dependents x dependents
+    products: Floats  # models x dependents x dependents: sum_k w_k r_k r_k'
+    weights: Floats  # models
     sizes: Integers  # models
 
     def plus(self, other: _Residuals) -> _Residuals:
-        return _Residuals(self.products + other.products, self.sizes + other.sizes)
+        return _Residuals(self.products + other.products, self.weights + other.weights, self.sizes + other.sizes)
+
+    def roots(self, coefficients: int) -> Floats:
+        """R with R'R the covariance, for each model; residuals may be of any rank."""
+        degrees = np.maximum(self.sizes - coefficients, 1)
+        scale = self.sizes / (degrees * np.where(self.weights > 0.0, self.weights, 1.0))
+        values, vectors = np.linalg.eigh(self.products * scale[:, None, None])
+        roots: Floats = np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1)
+        return roots
 
 
 def _with_noise(source: tables.Table, design: Design, parts: Sequence[Part]) -> list[Part]:
     """The parts with the roots of their models' residual covariances, from one pass."""
-    found = source.reduce_rows(design.columns, partial(_residuals, design, parts), _plus, f"{_WHO}: residuals")
-    return [
-        part._replace(factors=_roots(one.products, one.sizes - design.width))
-        for part, one in zip(parts, found, strict=True)
-    ]
+    found = source.reduce_rows(design.all_columns, partial(_residuals, design, parts), _plus, f"{_WHO}: residuals")
+    return [part._replace(factors=one.roots(design.width)) for part, one in zip(parts, found, strict=True)]
 
 
 def _residuals(design: Design, parts: Sequence[Part], rows: Rows, span: Span) -> list[_Residuals]:
@@ -223,20 +238,15 @@ def _residuals(design: Design, parts: Sequence[Part], rows: Rows, span: Span) ->
 def _part_residuals(part: Part, units: Units) -> _Residuals:
     labels = part.labels(units)
     rest = units.y[part.group] - values_at(units.z, part.models, labels)
-    own = [rest[:, labels == number] for number in range(len(part.models))]
-    products = np.array([(one[:, None] * one[None]).sum(axis=2) for one in own])
-    return _Residuals(products, np.array([one.shape[1] for one in own]))
+    weights = np.ones(len(labels)) if units.weights is None else units.weights
+    own = [(rest[:, labels == number], weights[labels == number]) for number in range(len(part.models))]
+    products = np.array([(one[:, None] * one[None] * weight).sum(axis=2) for one, weight in own])
+    sizes = np.bincount(labels[units.counted], minlength=len(part.models))
+    return _Residuals(products, np.array([weight.sum() for _, weight in own]), sizes)
 
 
 def _plus(left: list[_Residuals], right: list[_Residuals]) -> list[_Residuals]:
     return [one.plus(two) for one, two in zip(left, right, strict=True)]
-
-
-def _roots(products: Floats, degrees: Integers) -> Floats:
-    """R with R'R the covariance, for each model; residuals may be of any rank."""
-    values, vectors = np.linalg.eigh(products / np.maximum(degrees, 1).reshape(-1, 1, 1))
-    roots: Floats = np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1)
-    return roots
 
 
 @dataclass(frozen=True)
@@ -262,15 +272,15 @@ class FittedRegressionSynthesis(Synthetic):
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
-        planes = [
-            "Without residual_noise all values lie on the models' hyperplanes: who has a few records of a model can "
-            "compute the others' values from their independents."
-        ]
+        planes = (
+            f"Up to {self.figures.on_planes:.1%} of a column's values are just what their model says: its coefficients "
+            "can be read off such a hyperplane. residual_noise draws around it."
+        )
         dissolved = sum(group.dissolved for group in self.figures.groups)
         return [
             "Independents are released as they are, unless another step masks them.",
             "Many models keep each record near its original: who knows its dependents links it. Measure the linkage.",
-            *(planes if self.figures.on_planes else []),
+            planes,
             f"{dissolved} models were nearest to fewer than {self.minimum_size} records and were dissolved; the "
             f"smallest that is left has {self.figures.smallest}.",
             *self.warnings(),

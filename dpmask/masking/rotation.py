@@ -4,8 +4,9 @@ Distances between records are kept, so that whatever needs only those, such as k
 columns are mixtures: they keep their names, but none of them is the variable it was.
 
 Protects against: reading off a value, as long as nobody knows R. Nothing else: about as many known records as there are
-columns give R away, and with it everybody (``known_records`` measures it, and a job without it is warned). Distances,
-outliers and clusters stay visible; columns with far larger values than the others shine through.
+columns give R away, and with it everybody, also where memberships were rotated and their bounds can be guessed
+(``known_records`` measures it, and a job without it is warned). Distances, outliers and clusters stay visible; columns
+with far larger values than the others shine through.
 
 Paper: Ahmad, Haque and Tauhid 2014, who rotate memberships. The masked columns are doubles; a record with a missing
 value cannot be rotated and is refused. Passes over the data: one for the range, one to mask. Memory per task: one

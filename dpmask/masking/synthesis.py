@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.constraints import parse_constraints
-from dpmask.clustering.design import Design, Units
+from dpmask.clustering.design import Design, Units, check_weight
 from dpmask.engine.draws import Subkey
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
@@ -19,7 +19,7 @@ from dpmask.lake import table as tables
 from dpmask.lake.columns import Rows, floats, require_numeric, rounding_step, type_range, with_missing
 from dpmask.lake.predictors import require_predictors
 from dpmask.masking.purpose import told_apart
-from dpmask.masking.synthesis_figures import Seen, SynthesisFigures
+from dpmask.masking.synthesis_figures import Made, Seen, SynthesisFigures
 from dpmask.parameters import require_choice, require_columns
 
 Floats = NDArray[np.float64]
@@ -62,6 +62,9 @@ def make_outputs(schema: Any, columns: Sequence[str], bounds: Sequence[str]) -> 
 class Recipe(Protocol):
     """How records get synthetic values."""
 
+    def predicted(self, units: Units) -> Floats:
+        """What the records' models say: dependents x rows in units of the regression; NaN where z is missing."""
+
     def values(self, units: Units, first: int) -> Floats:
         """Dependents x rows in units of the regression, from position ``first`` on; NaN where z is missing."""
 
@@ -76,31 +79,32 @@ class Release(NamedTuple):
     outputs: Outputs
     recipe: Recipe
 
-    def finished(self, units: Units, first: int) -> tuple[Floats, Floats]:
-        """Dependents x rows in original units, before and after they became values of their columns.
+    def made(self, units: Units, first: int) -> Made:
+        """Synthetic values of records from position ``first`` on.
 
         What is missing stays missing, and so does what cannot be predicted: no original value ever takes its place.
         """
         raw = self.design.to_original(self.recipe.values(units, first))
         raw[np.isnan(units.y)] = np.nan
-        return raw, self.outputs.rounded(self.outputs.held(raw))
+        held = self.outputs.held(raw)
+        return Made(raw, held, self.outputs.rounded(held))
 
     def seen(self, sizes: Sequence[int], rows: Rows, span: Span) -> Seen:
         """What a block's synthetic values are like."""
-        units = self.design.units(rows, span)
-        raw, finished = self.finished(units, span.first)
+        units = self.design.weighted(rows, span)
+        made = self.made(units, span.first)
+        predicted = self.outputs.rounded(self.design.to_original(self.recipe.predicted(units)))
         original = np.array([floats(rows, name) for name in self.design.dependents])
-        whole = units.whole
-        labels = [one[whole] for one in self.recipe.labels(units)]
+        counted = units.counted
+        labels = [one[counted] for one in self.recipe.labels(units)]
         counts = [np.bincount(one, minlength=size) for one, size in zip(labels, sizes, strict=True)]
-        held = self.outputs.held(raw)
-        return Seen.of(original, raw, held, finished, self.design.outputs.sd, counts)
+        return Seen.of(original, predicted, made, self.design.outputs.sd, counts)
 
 
 def look(table: tables.Table, release: Release, sizes: Sequence[int]) -> Seen:
     """The synthetic values of a whole table, looked at in one pass."""
     design = release.design
-    return table.reduce_rows(design.columns, partial(release.seen, sizes), Seen.plus, f"{design.who}: figures")
+    return table.reduce_rows(design.all_columns, partial(release.seen, sizes), Seen.plus, f"{design.who}: figures")
 
 
 def check_parameters(method: Any) -> None:
@@ -111,6 +115,7 @@ def check_parameters(method: Any) -> None:
     if both:
         name = type(method).__name__
         raise JobError(f"{name}: {', '.join(both)} must be either in dependents or in independents; got both.")
+    check_weight(method.weight, [*method.dependents, *method.independents], type(method).__name__)
     require_choice(method, "nulls", ("refuse", "keep"))
     texts = (method.bounds,) if isinstance(method.bounds, str) else tuple(method.bounds)
     object.__setattr__(method, "bounds", texts)
@@ -119,7 +124,14 @@ def check_parameters(method: Any) -> None:
 
 
 def check_table(method: Any, table: tables.Table) -> None:
-    """Refuse a table whose schema does not fit."""
+    """Refuse a table whose schema does not fit the method."""
+    _check_masked(method, table)
+    if method.weight is not None:
+        require_numeric(table.masked_schema, [method.weight], type(method).__name__)
+
+
+def _check_masked(method: Any, table: tables.Table) -> None:
+    """Refuse a table that cannot be masked, which needs no weight."""
     who = type(method).__name__
     require_numeric(table.masked_schema, method.dependents, who)
     require_predictors(table.masked_schema, method.independents, who)
@@ -127,8 +139,7 @@ def check_table(method: Any, table: tables.Table) -> None:
 
 def purpose(method: Any, table: tables.Table, design: Design) -> str:
     """What the draws are for: another method or table must draw anew."""
-    names, moments = design.numbers()
-    return f"{method!r} {told_apart(table, names, moments.values, moments.low, moments.high)}"
+    return f"{method!r} {told_apart(table, *design.numbers())}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +148,7 @@ class Synthetic:
 
     method: Any
     key: Subkey
-    release: Release
+    release: Release = field(repr=False)  # it knows the columns' extremes
     figures: SynthesisFigures
 
     who: ClassVar[str]
@@ -154,7 +165,7 @@ class Synthetic:
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table that does not fit."""
-        check_table(self.method, table)
+        _check_masked(self.method, table)
 
     def mask(self, table: Any) -> Any:
         """The table with synthetic values: pandas as pandas, a Dask frame or a lake as a lazy Dask frame."""
@@ -165,8 +176,7 @@ class Synthetic:
         units = self.release.design.units(rows, Span(0, first))
         if self.method.nulls == "refuse" and not units.whole.all():
             raise InputError(f"{self.who}: the table has missing values. nulls='keep' lets them stay missing.")
-        _, finished = self.release.finished(units, first)
-        for name, values in zip(self.changes, finished, strict=True):
+        for name, values in zip(self.changes, self.release.made(units, first).finished, strict=True):
             rows = with_missing(rows, name, values)
         return rows
 
@@ -181,10 +191,11 @@ class Synthetic:
         return [{"columns": list(self.changes), "constraints": list(self.method.bounds)}]
 
     def _finishing(self) -> str:
-        """What a statement says of types, bounds and missing values."""
+        """What a statement says of weights, types, bounds and missing values."""
+        weights = f" Records counted by their {self.method.weight}." if self.method.weight else ""
         bounds = f" They were held to {', '.join(self.method.bounds)}." if self.method.bounds else ""
         missing = " Missing values stay missing." if self.method.nulls == "keep" else ""
-        return f" Integers and decimals were rounded to their type.{bounds}{missing}"
+        return f"{weights} Integers and decimals were rounded to their type.{bounds}{missing}"
 
     def warnings(self) -> list[str]:
         """What is wrong with these values, if anything."""

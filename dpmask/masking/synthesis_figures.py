@@ -18,23 +18,34 @@ _FEW = 2
 """A model is small that has no more than so many records for each of its coefficients."""
 
 
+class Made(NamedTuple):
+    """Synthetic values (dependents x rows) in original units, at each stage from a recipe to the release."""
+
+    raw: Floats
+    held: Floats  # to their bounds
+    finished: Floats  # and rounded to their type
+
+
 class Seen(NamedTuple):
-    """One block's share. The first five have an entry for each dependent."""
+    """One block's share. The first six have an entry for each dependent."""
 
     values: Integers
     reproduced: Integers
+    on_plane: Integers
     clipped: Integers
     rounded: Integers
     squares: Floats  # squared differences to the originals, in standard deviations
     sizes: tuple[Integers, ...]  # for each group of dependents the records of each model
 
     @staticmethod
-    def of(original: Floats, raw: Floats, held: Floats, finished: Floats, sd: Floats, sizes: list[Integers]) -> Seen:
-        """What values (dependents x rows) are like, at each stage from the prediction to the release."""
+    def of(original: Floats, predicted: Floats, made: Made, sd: Floats, sizes: list[Integers]) -> Seen:
+        """What made values (dependents x rows) are like beside the originals and the models' rounded predictions."""
+        raw, held, finished = made
         moved = (finished - original) / sd[:, None]
         return Seen(
             (~np.isnan(finished)).sum(axis=1),
             (np.abs(moved) <= _SAME).sum(axis=1),
+            (np.abs(finished - predicted) <= _SAME * sd[:, None]).sum(axis=1),
             (np.abs(held - raw) > 0.0).sum(axis=1),
             (np.abs(finished - held) > 0.0).sum(axis=1),
             np.nansum(moved**2, axis=1),
@@ -46,6 +57,7 @@ class Seen(NamedTuple):
         return Seen(
             self.values + other.values,
             self.reproduced + other.reproduced,
+            self.on_plane + other.on_plane,
             self.clipped + other.clipped,
             self.rounded + other.rounded,
             self.squares + other.squares,
@@ -60,6 +72,7 @@ class ColumnFigures:
     column: str
     values: int
     reproduced: float
+    on_plane: float
     clipped: float
     rounded: float
     loss: float
@@ -71,6 +84,7 @@ class ColumnFigures:
             "column": self.column,
             "values": self.values,
             "reproduced": self.reproduced,
+            "on_plane": self.on_plane,
             **touched,
             "loss": self.loss,
         }
@@ -113,10 +127,8 @@ class SynthesisFigures:
 
     groups: tuple[ModelFigures, ...]
     columns: tuple[ColumnFigures, ...]
-    on_planes: bool
-    """Whether every value lies exactly where its model says, but for rounding and bounds."""
 
-    judged: ClassVar[tuple[str, ...]] = ("smallest", "small", "reproduced", "loss")
+    judged: ClassVar[tuple[str, ...]] = ("smallest", "small", "reproduced", "on_planes", "loss")
 
     @property
     def smallest(self) -> int:
@@ -134,6 +146,11 @@ class SynthesisFigures:
         return max(column.reproduced for column in self.columns)
 
     @property
+    def on_planes(self) -> float:
+        """The largest share of a dependent's values that are just what their model says, rounded to their type."""
+        return max(column.on_plane for column in self.columns)
+
+    @property
     def loss(self) -> float:
         """Mean squared error of a standardised dependent, over all of them."""
         return sum(column.loss for column in self.columns) / len(self.columns)
@@ -142,7 +159,6 @@ class SynthesisFigures:
         """The numbers, for JSON."""
         return {
             **{name: getattr(self, name) for name in self.judged},
-            "on_planes": self.on_planes,
             "models": [group.to_dict() for group in self.groups],
             "columns": [column.to_dict() for column in self.columns],
         }
@@ -154,8 +170,6 @@ def make_figures(
     columns: Sequence[str],
     dissolved: Sequence[int],
     coefficients: int,
-    *,
-    on_planes: bool,
 ) -> SynthesisFigures:
     """The figures of all blocks together."""
     total = np.maximum(seen.values, 1)
@@ -163,6 +177,6 @@ def make_figures(
         ModelFigures(tuple(group), tuple(sizes.tolist()), gone, coefficients)
         for group, sizes, gone in zip(groups, seen.sizes, dissolved, strict=True)
     ]
-    shares = (seen.reproduced / total, seen.clipped / total, seen.rounded / total, seen.squares / total)
-    lines = zip(columns, seen.values.tolist(), *(share.tolist() for share in shares), strict=True)
-    return SynthesisFigures(tuple(models), tuple(ColumnFigures(*line) for line in lines), on_planes)
+    parts = (seen.reproduced, seen.on_plane, seen.clipped, seen.rounded, seen.squares)
+    lines = zip(columns, seen.values.tolist(), *((part / total).tolist() for part in parts), strict=True)
+    return SynthesisFigures(tuple(models), tuple(ColumnFigures(*line) for line in lines))

@@ -50,7 +50,7 @@ def stage(table: Table, columns: Sequence[str], folder: Folder) -> list[StagedFi
 
 def _standing(folder: Folder, table: Table, known: dict[int, StagedFile]) -> dict[int, StagedFile]:
     """Of the files that an earlier run staged, by block, those that are there as they were."""
-    origins = table.origins or [None] * len(table.blocks)
+    origins: Sequence[Origin | None] = table.origins or [None] * len(table.blocks)
     asked = [table.blocks[number]._replace(content=(file, origins[number])) for number, file in known.items()]
     found = map_blocks(partial(_stands, folder), asked, "staged before")
     return {number: file for (number, file), stands in zip(known.items(), found, strict=True) if stands}

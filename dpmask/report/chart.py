@@ -34,6 +34,7 @@ _CONFIG = {
     },
 }
 _OPENING = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"[^>]*>')
+_MOST_TICKS = 15
 _SHARE = {"type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4}}
 
 
@@ -219,6 +220,33 @@ def map_chart(points: Sequence[Mapping[str, Any]], axes: tuple[str, str], label:
         ],
     }
     return _drawn(spec, list(points), label)
+
+
+def curves_chart(rows: Sequence[Mapping[str, Any]], parameter: str, axes: tuple[str, str], label: str) -> Markup:
+    """Risk and loss against a parameter, one above the other; rows have x, risk, loss and the line they belong to."""
+    ticks = sorted({row["x"] for row in rows})
+    x = {"field": "x", "type": "quantitative", "scale": {"zero": False, "padding": 8}, "title": parameter}
+    if len(ticks) <= _MOST_TICKS:
+        x["axis"] = {"values": ticks, "format": "~g", "grid": False}
+    colour: dict[str, Any] = {"value": AFTER}
+    if len({row["line"] for row in rows}) > 1:
+        colour = {"field": "line", "type": "nominal", "sort": None, "legend": {"labelLimit": 300, "columns": 2}}
+    heading = {"anchor": "start", "color": "currentColor", "fontSize": 11, "fontWeight": "normal"}
+    panels = [
+        {
+            "title": {"text": axis, **heading},
+            "width": 460,
+            "height": 130,
+            "mark": {"type": "line", "point": {"size": 40}, "strokeWidth": 1.5},
+            "encoding": {
+                "x": x,
+                "y": {"field": field, "type": "quantitative", "title": None, "axis": {"tickCount": 5}},
+                "color": colour,
+            },
+        }
+        for field, axis in zip(("risk", "loss"), axes, strict=True)
+    ]
+    return _drawn({"vconcat": panels}, list(rows), label)
 
 
 def _drawn(spec: Mapping[str, Any], rows: list[Any], label: str) -> Markup:

@@ -59,6 +59,7 @@ def map_page(swept: Mapping[str, Any]) -> str:
     shown = {
         **swept,
         "points": points,
+        "curves": _curves(points),
         "recommended": None if best is None else best + 1,
         "others": {name: term for name, term in terms.items() if name not in goals},
         "risk_term": terms[goals[0]],
@@ -117,6 +118,9 @@ def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = (
         risk_chart=lambda attacks: chart.risk_chart(_plain(attacks), "Rates of attacks beside what guessing scores"),
         sizes_chart=lambda groups: chart.sizes_chart(groups, "How many groups have how many records"),
         convergence_chart=_convergence_chart,
+        curves_chart=lambda curves: chart.curves_chart(
+            curves["rows"], curves["parameter"], (goals[0], goals[1]), f"Risk and loss against {curves['parameter']}"
+        ),
         map_chart=lambda points: chart.map_chart(_labelled(points), (goals[0], goals[1]), "Risk against loss"),
     )
     return environment
@@ -179,6 +183,30 @@ def _labelled(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         }
         for point in points
     ]
+
+
+def _curves(points: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Risk and loss against the first parameter of several numbers; a line for each choice of the others, if any."""
+    for name in points[0]["parameters"]:
+        values = {_parameter(point["parameters"][name]): point["parameters"][name] for point in points}
+        if len(values) > 1 and all(
+            isinstance(one, int | float) and not isinstance(one, bool) for one in values.values()
+        ):
+            rows = [
+                {
+                    "x": point["parameters"][name],
+                    "line": _others(point, name),
+                    "risk": point["risk"],
+                    "loss": point["loss"],
+                }
+                for point in points
+            ]
+            return {"parameter": name, "rows": rows}
+    return None
+
+
+def _others(point: Mapping[str, Any], name: str) -> str:
+    return ", ".join(f"{one}: {_parameter(value)}" for one, value in point["parameters"].items() if one != name)
 
 
 def _distribution_chart(column: Mapping[str, Any]) -> Markup:

@@ -1,10 +1,11 @@
 """Known records: an intruder who knows a few people's values undoes the transformation and reads everybody's.
 
 The intruder knows the originals of ``known`` records and which masked records they are (people one knows, or outliers
-that can be recognised), fits the map that takes masked to original values, once as a rotation (Procrustes, Schoenemann
-1966), once as any linear map and once as an S- or Z-shaped membership of each column, and applies it to all other
-records. A rotation protects nobody once about as many records are known as there are columns (Liu, Giannella and
-Kargupta 2006), a membership once two are; masking that is no such map withstands.
+that can be recognised), fits the map that takes masked to original values and applies it to all other records: once as
+a rotation (Procrustes, Schoenemann 1966), once as any linear map, once as an S- or Z-shaped membership of each column,
+and once as such memberships rotated, for who also knows the least and the largest value of each column. A rotation
+protects nobody once about as many records are known as there are columns (Liu, Giannella and Kargupta 2006), a
+membership once two are; masking that is no such map withstands.
 
 ``rate`` is the share of the other records recovered within ``tolerance`` standard deviations in all columns, by the
 best of these maps, averaged over several intruders who each know other records; its interval is Student's over
@@ -32,7 +33,9 @@ from dpmask.kernels.recovery import (
     Curve,
     Map,
     Recovered,
+    Turned,
     guess,
+    hybrid,
     linear,
     membership,
     merge_recovered,
@@ -46,10 +49,12 @@ from dpmask.lake.pairs import masked_name, pair
 Floats = NDArray[np.float64]
 
 _WHO = "known_records"
-_MAPS: dict[str, Callable[[Floats, Floats], Map | Curve]] = {
+_Fit = Callable[..., Map | Curve | Turned]
+_MAPS: dict[str, _Fit] = {
     "rotation": rotation,
     "linear": linear,
     "membership": membership,
+    "hybrid": hybrid,
     "guess": guess,
 }
 _MOST_KNOWN, _MOST_INTRUDERS = 10_000, 1000
@@ -72,7 +77,7 @@ class KnownRecords:
     public: ClassVar[bool] = False
     definition: ClassVar[str] = (
         "The share of other records that an intruder who knows some recovers within a tolerance in all columns, by "
-        "the better of a rotation and a linear map fitted to the known ones."
+        "the best of a rotation, a linear map, memberships and rotated memberships fitted to the known ones."
     )
     direction: ClassVar[str] = "A larger rate and a smaller error mean more risk."
     source: ClassVar[str] = "Liu, Giannella and Kargupta 2006; Schoenemann 1966."
@@ -111,9 +116,10 @@ def known_records(
     if seen.moments.values[0] <= known:
         raise InputError(f"{_WHO}: more than {known} records must be complete before and after masking.")
     require_spread(seen.moments, columns, _WHO)
-    maps = [(kind, fit(*np.split(one.values, 2))) for one in seen.chosen for kind, fit in _MAPS.items()]
+    fits: dict[str, _Fit] = {**_MAPS, "hybrid": partial(hybrid, low=seen.moments.low, high=seen.moments.high)}
+    maps = [fit(*np.split(one.values, 2)) for one in seen.chosen for fit in fits.values()]
     words = [one.words for one in seen.chosen for _ in _MAPS]
-    back = partial(attack.recovered, [one for _, one in maps], words, seen.moments.sd)
+    back = partial(attack.recovered, maps, words, seen.moments.sd)
     found: Recovered = reduce_blocks(pairs.on_floats(names, back), merge_recovered, pairs.blocks, f"{_WHO}: recover")
     return _result(found, len(columns), known, time.perf_counter() - start)
 
@@ -164,7 +170,12 @@ class _Attack(NamedTuple):
         )
 
     def recovered(
-        self, maps: list[Map | Curve], words: list[NDArray[np.uint64]], sd: Floats, columns: list[Floats], span: Span
+        self,
+        maps: list[Map | Curve | Turned],
+        words: list[NDArray[np.uint64]],
+        sd: Floats,
+        columns: list[Floats],
+        span: Span,
     ) -> Recovered:
         values, _ = _complete(columns, span)
         x, y = np.split(values, 2)

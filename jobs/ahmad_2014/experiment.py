@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import dpmask
+from dpmask.errors import DpmaskError
 
 CLUSTERS = 3
 RUNS = 10
@@ -77,4 +78,9 @@ def main(data: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) != 2:  # noqa: PLR2004
+        sys.exit(__doc__)
+    try:
+        main(sys.argv[1])
+    except DpmaskError as error:
+        sys.exit(str(error))

@@ -62,7 +62,9 @@ def test_the_table_says_what_the_numbers_say(swept):
     assert [line.split()[3] for line in lines[1:3]] == ["broken", "holds"]
     assert lines[3].startswith("Take mask[0].scale = 2:")
     assert lines[4] == f"Map: {swept.folder / 'private' / 'sweep' / 'map.html'}"
-    assert "recommended" in (swept.folder / "private" / "sweep" / "map.html").read_text(encoding="utf-8")
+    page = (swept.folder / "private" / "sweep" / "map.html").read_text(encoding="utf-8")
+    assert "recommended" in page
+    assert "Risk and loss against mask[0].scale" in page
 
 
 def test_a_whole_step_as_a_value(swept):
@@ -71,6 +73,7 @@ def test_a_whole_step_as_a_value(swept):
     found, _ = points(swept, f"mask[0]={noise},{groups}")
     assert [point["parameters"]["mask[0]"]["method"] for point in found["points"]] == ["noise", "microaggregation"]
     assert "microaggregation.loss" in found["points"][1]["values"]
+    assert 'id="curves"' not in (swept.folder / "private" / "sweep" / "map.html").read_text(encoding="utf-8")
 
 
 def test_nothing_is_published_and_nothing_staged_is_left(swept):

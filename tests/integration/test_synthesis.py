@@ -11,7 +11,7 @@ from conftest import write_lake
 from parts import in_parts
 
 import dpmask
-from dpmask.clustering import fuzzy_c_means, fuzzy_c_regression
+from dpmask.clustering import fuzzy_c_regression, regression_start
 from dpmask.errors import InputError, JobError
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -25,7 +25,8 @@ def people(rows=1500, seed=0):
     g, b = rng.choice(["a", "é", "c"], rows, p=[0.5, 0.3, 0.2]), rng.random(rows) < 0.4
     y = np.where(kind, 2 * x, 5 - x) + 1.5 * (g == "é") + b + 0.2 * rng.normal(size=rows)
     k = np.rint(500 + 100 * x + 40 * kind + 5 * rng.normal(size=rows)).astype(np.int64)
-    return pd.DataFrame({"x": x, "g": g, "b": b, "y": y, "k": k, "other": np.arange(rows)})
+    w = rng.integers(1, 4, rows)
+    return pd.DataFrame({"x": x, "g": g, "b": b, "y": y, "k": k, "w": w, "other": np.arange(rows)})
 
 
 def models(**options):
@@ -34,7 +35,7 @@ def models(**options):
 
 METHODS = {
     "each": models(),
-    "joint": models(joint=True, residual_noise=True),
+    "joint": models(joint=True, residual_noise=True, weight="w"),
     "ipso": dpmask.IPSO(variant="C", **COLUMNS),
 }
 
@@ -50,6 +51,17 @@ def test_models_do_not_depend_on_partitions(partitions, client, whole_fit):
 @pytest.fixture(scope="module")
 def whole_fit():
     return dpmask.FuzzyCRegression(clusters=3, max_passes=4).fit(people(), **COLUMNS)
+
+
+def test_a_sampled_start_does_not_depend_on_partitions(monkeypatch):
+    """Larger tables start from a sample of their records: the same ones however they are cut, and as good a start."""
+    plain = models(clusters=2).fit(people(), seed=1)
+    monkeypatch.setattr(regression_start, "_SAMPLE", 300)
+    method = dpmask.FuzzyCRegression(clusters=2, max_passes=100)
+    one, two = (method.fit(table, **COLUMNS, weight="w") for table in (people(), in_parts(people(), 7)))
+    np.testing.assert_allclose(one.coefficients, two.coefficients, rtol=1e-9, atol=1e-9)
+    assert one.history[0].objective == pytest.approx(two.history[0].objective, rel=1e-9)
+    assert models(clusters=2).fit(people(), seed=1).figures.loss == pytest.approx(plain.figures.loss, rel=1e-2)
 
 
 @pytest.mark.parametrize(("name", "partitions"), [("each", 3), ("joint", 7), ("ipso", 1), ("ipso", 20)])
@@ -73,8 +85,7 @@ def test_held_and_read_again_give_the_same_bits(tmp_path, monkeypatch, request, 
     lake = dpmask.read_lake(str(tmp_path / "lake"), block_rows=300)
     method = dpmask.FuzzyCRegression(clusters=4, max_passes=5)
     held = method.fit(lake, **COLUMNS)
-    for module in (fuzzy_c_means, fuzzy_c_regression):
-        monkeypatch.setattr(module, "fits_in_memory", lambda size: False)
+    monkeypatch.setattr(fuzzy_c_regression, "fits_in_memory", lambda size: False)
     again = method.fit(lake, **COLUMNS)
     assert np.array_equal(held.coefficients, again.coefficients)
     assert held.history == again.history
@@ -98,6 +109,73 @@ def test_regression_finds_the_lines():
     assert (lazy.compute() == fitted.labels(frame)).all()
     objectives = [step.objective for step in fitted.history]
     assert all(after <= before * (1 + 1e-12) for before, after in pairwise(objectives))
+
+
+def test_a_weight_counts_a_record_so_often():
+    """Models that have come to rest are those of a table that has each record so many times."""
+    frame = people()
+    repeated = frame.loc[frame.index.repeat(frame["w"])].reset_index(drop=True)
+    method = dpmask.FuzzyCRegression(clusters=2, max_passes=300, change=1e-9)
+    weighted = method.fit(frame, **COLUMNS, weight="w")
+    plain = method.fit(repeated, **COLUMNS)
+    assert weighted.converged
+    np.testing.assert_allclose(weighted.coefficients, plain.coefficients, rtol=1e-6, atol=1e-6)
+    assert weighted.objective == pytest.approx(plain.objective, rel=1e-9)
+    assert weighted.sizes.sum() == len(frame)  # people, not weights
+    assert list(weighted.labels(frame.drop(columns="w"))) == list(weighted.labels(frame))
+
+
+def test_ipso_keeps_what_a_weighted_regression_sees():
+    frame = people().assign(y=lambda some: some["y"] * some["w"])
+    frame.loc[:99, "w"] = 0
+    columns = {"dependents": ["y", "k"], "independents": ["x", "b"]}
+    frame["k"] = frame["k"].astype(float)
+    z = np.column_stack([np.ones(len(frame)), frame["x"], frame["b"]])
+    root = np.sqrt(frame["w"].to_numpy())[:, None]
+    for variant, kept in (("A", False), ("B", False), ("C", True)):
+        masked = dpmask.IPSO(variant=variant, weight="w", **columns).fit(frame, seed=1).mask(frame.drop(columns="w"))
+        y, other = frame[["y", "k"]].to_numpy(), masked[["y", "k"]].to_numpy()
+        fits = [np.linalg.lstsq(root * z, root * values, rcond=None)[0] for values in (y, other)]
+        np.testing.assert_allclose(fits[0] / y.std(axis=0), fits[1] / y.std(axis=0), atol=1e-10)
+        rest, rest_masked = (root * (values - z @ fit) for values, fit in zip((y, other), fits, strict=True))
+        scale = np.sqrt(np.outer(*[(rest**2).sum(axis=0)] * 2))
+        gap = np.abs(rest.T @ rest - rest_masked.T @ rest_masked).max() / scale.max()
+        assert (gap < 1e-10) == kept
+        assert gap < (0.2 if variant == "B" else 1.01)
+
+
+def test_no_record_is_complete():
+    frame = people()
+    odd = frame.index % 2 == 0
+    for table in (
+        frame.assign(x=frame["x"].where(odd), y=frame["y"].where(~odd)),
+        frame.assign(
+            x=np.where(frame.index == 5, 1.0, np.nan), y=frame["y"].where(frame.index != 5)
+        ),  # no start sees it
+    ):
+        for name, told in (("each", "no record without missing values"), ("ipso", "records without missing values")):
+            parameters = vars(METHODS[name]) | {"nulls": "keep"}
+            with pytest.raises(InputError, match=told):
+                type(METHODS[name])(**parameters).fit(table, seed=1)
+
+
+def test_extremes_are_not_shown():
+    frame = people()
+    shown = repr(METHODS["joint"].fit(frame, seed=1)) + repr(dpmask.FuzzyCRegression(clusters=2).fit(frame, **COLUMNS))
+    for extreme in (frame["y"].max(), frame["y"].min(), frame["x"].max()):
+        assert f"{extreme:.4f}"[:-1] not in shown
+
+
+def test_records_without_weight_do_not_make_a_model_large():
+    """Three records far away, and twenty of weight 0 beside them: the model is that of three."""
+    frame = people()
+    frame.loc[:22, "y"] += 1000.0
+    frame["w"] = np.where(frame.index.isin(range(3, 23)), 0, 1)
+    alone = models(minimum_size=1, weight="w").fit(frame, seed=1)
+    assert alone.figures.groups[0].smallest < 10  # with twenty more it would not be small
+    fitted = models(weight="w").fit(frame, seed=1)
+    assert fitted.figures.groups[0].dissolved >= 1
+    assert fitted.figures.groups[0].smallest >= 10
 
 
 def test_every_value_is_its_model_s():
@@ -136,8 +214,10 @@ def test_reproduced_values_are_counted():
         with pytest.warns(UserWarning, match="released as they were"):
             fitted = method.fit(frame, seed=1)
         assert fitted.figures.reproduced == 1.0
-        assert fitted.figures.on_planes
-        assert any("hyperplane" in weakness for weakness in fitted.weaknesses())
+        assert fitted.figures.on_planes == 1.0
+        assert any(
+            "100.0% of a column's values" in weakness and "hyperplane" in weakness for weakness in fitted.weaknesses()
+        )
 
 
 def test_residual_noise_has_the_residuals_covariance():
@@ -154,6 +234,7 @@ def test_residual_noise_has_the_residuals_covariance():
     assert abs(np.corrcoef(rest[:, 0], noise[:, 0])[0, 1]) < 0.03
     again = method.fit(frame, seed=2).mask(frame)
     assert (again["y"] != masked["y"]).all()
+    assert method.fit(frame, seed=1).figures.on_planes == 0.0
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -222,6 +303,8 @@ def test_bad_parameters_and_tables():
         (models, {"bounds": ["y = 3"]}, "got an equality"),
         (models, {"bounds": ["z >= 3"]}, "z"),
         (models, {"independents": []}, "independents"),
+        (models, {"weight": "y"}, "weight must name a column other than"),
+        (models, {"weight": 3}, "weight must name a column"),
     ):
         with pytest.raises(JobError, match=told):
             method(**wrong)
@@ -238,6 +321,16 @@ def test_bad_parameters_and_tables():
         for method in METHODS.values():
             with pytest.raises((InputError, JobError), match=told):
                 method.fit(table, seed=1)
+    for weights, told in (
+        (-1.0, "'w' must hold a number >= 0"),
+        (np.nan, "'w' must hold a number >= 0"),
+        (0.0, "'w' must be above 0 in a record"),
+        ("a", "must be numeric"),
+    ):
+        with pytest.raises((InputError, JobError), match=told):
+            METHODS["joint"].fit(frame.assign(w=weights), seed=1)
+    with pytest.raises(JobError, match="'ww'"):
+        models(weight="ww").fit(frame, seed=1)
     with pytest.raises(JobError, match="seed="):
         models().fit(frame)
     with pytest.raises(JobError, match="must stand once"):
@@ -251,8 +344,8 @@ def test_in_a_job(place, method):
     place.lake(pa.Table.from_pandas(people(), preserve_index=False), row_group_size=200)
     own = {"clusters": 3, "residual_noise": True} if method == "regression_synthesis" else {"variant": "C"}
     job = {
-        "columns": {"identifier": ["other"], "quasi": ["x", "g", "b"], "sensitive": ["y", "k"]},
-        "mask": [{"method": method, **COLUMNS, **own, "bounds": ["k >= 0"]}],
+        "columns": {"identifier": ["other"], "quasi": ["x", "g", "b"], "sensitive": ["y", "k"], "weight": ["w"]},
+        "mask": [{"method": method, **COLUMNS, **own, "weight": "w", "bounds": ["k >= 0"]}],
         "measure": [{"measure": "il1s", "columns": ["y", "k"]}],
         "policy": [f"{method}.reproduced <= 0.5", f"{method}.small <= 0"],
     }

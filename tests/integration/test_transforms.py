@@ -14,6 +14,10 @@ from parts import in_parts
 import dpmask
 from dpmask.engine import exchange
 from dpmask.errors import InputError, JobError
+from dpmask.job.model import understood
+from dpmask.job.prepare import prepare
+from dpmask.job.reading import JobText
+from dpmask.job.stages import _fit
 from dpmask.lake.table import as_table
 from dpmask.masking import swapping
 
@@ -346,6 +350,19 @@ def test_a_job_with_the_hybrid(place):
     report = next((place.folder / "private").rglob("report.html")).read_text()
     assert "undo the rotation" in report
     assert "known_records" in report
+
+
+def test_a_rotation_of_memberships_is_of_the_table(place, monkeypatch):
+    """With one key, another table of as many records has another matrix, though the rotation sees no original."""
+    monkeypatch.chdir(place.folder)
+    matrices = []
+    for seed in (0, 1, 0):
+        place.lake(people(seed=seed))
+        prepared = prepare(understood(JobText(place.job(mask=HYBRID))), overwrite=True)
+        _, (_, rotation) = _fit(prepared)
+        matrices.append(rotation.matrix)
+    assert np.array_equal(matrices[0], matrices[2])
+    assert np.abs(matrices[0] - matrices[1]).max() > 1e-3
 
 
 def test_a_job_that_does_not_measure_the_attack_is_warned(place):

@@ -99,6 +99,17 @@ def test_s_and_z_fall_to_a_few_known_records(data):
         assert found.parts["linear: rate"] < 0.5
 
 
+@pytest.mark.parametrize("function", "sz")
+def test_the_hybrid_falls_to_who_knows_the_ends_of_the_columns(data, function):
+    _, table = data
+    hybrid = masked(table, transform(table, function), dpmask.RandomRotation(columns=list(table)))
+    found = dpmask.risk.known_records(table, hybrid, columns=list(table), known=table.shape[1] + 2)
+    assert found.rate == found.parts["hybrid: rate"] == 1.0
+    assert found.error < 1e-6
+    assert found.parts["rotation: rate"] < 0.5
+    assert found.parts["membership: rate"] < 0.5
+
+
 def test_the_ready_experiment(reference, capsys):
     """Runs once over each line here, not ten times."""
     experiment = runpy.run_path(str(EXPERIMENT))

@@ -5,7 +5,9 @@ program is not known); 44.7, 21.8, 13.5 and 7.2 are printed. The printed DR and 
 reading of the paper: S2 as published has v5 = v8 + v10 among its independents.
 """
 
+import runpy
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from regression_reference import fuzzy_c_regression, information_loss
 
 import dpmask
 from dpmask.clustering.design import make_design
-from dpmask.clustering.fuzzy_c_regression import _start
+from dpmask.clustering.regression_start import find_starts
 from dpmask.engine.draws import make_key
 from dpmask.kernels.fuzzy import memberships
 from dpmask.lake.table import as_table
@@ -22,6 +24,7 @@ from dpmask.lake.table import as_table
 DEPENDENTS = [0, 2, 3, 5, 6, 8, 10, 11, 12]
 INDEPENDENTS = [1, 7, 9]
 SEEDS = range(2)
+SCRIPT = Path(__file__).parents[2] / "jobs" / "cano_torra_2009" / "table_2.py"
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +90,7 @@ def test_models_are_those_of_plain_numpy(census, names):
     source = as_table(census, "test")
     design = make_design(source, dependents, independents, "test")
     group = list(range(len(dependents)))
-    key = make_key("test", seed=1).subkey("fuzzy c-regression").subkey(f"start {group}")
-    start = _start(method, source, design, group, key)
+    (start,) = find_starts(5, source, design, [group], make_key("test", seed=1).subkey("fuzzy c-regression"))
     z, y = standardised(census[independents]), standardised(census[dependents])
     u = memberships(np.ascontiguousarray(np.column_stack([z, y]).T), start.centers, fuzziness=start.fuzziness)
     z = np.column_stack([np.ones(len(z)), z])
@@ -127,3 +129,17 @@ def test_ipso(census, names, variant, rank):
     if variant != "A":
         own = [abs(np.corrcoef(rest[:, j], rest_masked[:, j])[0, 1]) for j in range(len(dependents))]
         assert max(own) < 5 / np.sqrt(len(census))
+
+
+def test_the_ready_table(reference, capsys):
+    """Two of its lines here."""
+    script = runpy.run_path(str(SCRIPT))
+    printed = script["main"].__globals__["PRINTED"]
+    for line in set(printed) - {2, "IPSO-A"}:
+        del printed[line]
+    script["main"](str(reference / "census.csv"))
+    told = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert told[2][:3] == ["2", "44.7", "9.6"]
+    assert float(told[2][3]) == pytest.approx(46.6, abs=1.5)
+    assert told[3][:4] == ["IPSO-A", "49.2", "10.0", "63.6"]
+    assert ["Why", "they", "differ:"] in told

@@ -6,18 +6,8 @@ import numpy as np
 import pytest
 import regression_reference as reference
 
-from dpmask.kernels.regression import (
-    errors_at,
-    gram_of,
-    inverted,
-    lower_root,
-    model_sums,
-    shares_at,
-    solve,
-    solve_models,
-    start_sums,
-    values_at,
-)
+from dpmask.kernels.least_squares import inverted, lower_root, solve, solve_models
+from dpmask.kernels.regression import errors_at, gram_of, model_sums, shares_at, start_sums, values_at
 
 
 def block(rows, p=5, t=3, models=7, seed=0):
@@ -44,6 +34,22 @@ def test_sums_are_those_of_plain_numpy(rows, t, models, fuzziness):
     started = start_sums(z, y, u, fuzziness)
     np.testing.assert_allclose(started.gram, sums.gram, rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(gram_of(y), y @ y.T, rtol=1e-12)
+
+
+def test_a_weight_counts_a_record_so_often():
+    z, y, b = block(300)
+    weights = np.random.default_rng(1).integers(0, 4, 300)
+    weighted = model_sums(z, y, b, 1.5, weights=weights.astype(float))
+    repeated = model_sums(np.repeat(z, weights, axis=1), np.repeat(y, weights, axis=1), b, 1.5)
+    np.testing.assert_allclose(weighted.gram, repeated.gram, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(weighted.cross, repeated.cross, rtol=1e-12, atol=1e-12)
+    assert weighted.objective == pytest.approx(repeated.objective, rel=1e-12)
+    nearest = errors_at(z, y, b).argmin(axis=0)
+    assert (weighted.sizes == np.bincount(nearest[weights > 0], minlength=7)).all()  # people, and not those of weight 0
+    u = shares_at(z, y, b, 1.5)
+    started = start_sums(z, y, u, 1.5, weights)
+    np.testing.assert_allclose(started.cross, weighted.cross, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gram_of(y, weights), (y * weights) @ y.T, rtol=1e-12)
 
 
 def test_by_hand():
