@@ -15,7 +15,7 @@ import shutil
 import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import fsspec
@@ -135,16 +135,22 @@ class Place:
 
     def replace(self, data: bytes, version: str) -> None:
         """Write the file only if it is still the version that was seen."""
-        if self.version() != version:
-            raise TargetError(f"{self.url}: changed while this run was under way. Look at it first.")
-        if self.local or not hasattr(self.fs, "call_s3"):
-            self.write(data)
-            return
+        with ExitStack() as stack:
+            if self.local:  # of two who replace it, one looks after the other has written
+                stack.enter_context(_locked(os.path.dirname(self.path), wait=True))
+            if self.version() != version:
+                raise self._changed()
+            if self.local or not hasattr(self.fs, "call_s3"):
+                self.write(data)
+                return
         try:
             with told(self.url, writing=True, conditional=True):
                 self.fs.pipe_file(self.path, data, IfMatch=f'"{version}"')
         except _Taken:
-            raise TargetError(f"{self.url}: changed while this run was under way. Look at it first.") from None
+            raise self._changed() from None
+
+    def _changed(self) -> TargetError:
+        return TargetError(f"{self.url}: changed while this run was under way. Look at it first.")
 
     def version(self) -> str:
         """What changes when the file does: its ETag, or its size and time."""
@@ -201,14 +207,11 @@ class Place:
             yield
             return
         self.make_private()
-        with told(self.url, writing=True):
-            file = open(os.path.join(self.path, "lock"), "wb")  # noqa: SIM115 - closed below, outside of ``told``
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StorageError(f"{self.url}: this very job is being run. Wait for it, then run it again.") from None
-            yield
+        try:
+            with _locked(self.path, wait=False):
+                yield
+        except BlockingIOError:
+            raise StorageError(f"{self.url}: this very job is being run. Wait for it, then run it again.") from None
 
     def clear(self) -> None:
         """Delete the folder and all files in it."""
@@ -262,6 +265,25 @@ def _translated(error: Exception, url: str, writing: bool) -> Exception:
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"botocore", "aiobotocore", "aiohttp"}:
         return StorageError(f"{url}: storage failed ({kind}). Run the job again.")
     return error
+
+
+@contextmanager
+def _locked(folder: str, *, wait: bool) -> Iterator[None]:
+    """Have a local folder to oneself, as long as others ask for it, too; where folders have no locks, nobody minds.
+
+    Who does not wait gets a BlockingIOError if it is taken. The lock ends with the process, however that ends.
+    """
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(number)
 
 
 @contextmanager
