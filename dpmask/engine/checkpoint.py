@@ -105,7 +105,7 @@ class Journal:
         """Say how much is known, once there is something to compute."""
         if not self._told:
             self._told = True
-            progress.note(f"resumed: passes and files taken from the checkpoint: {self.passes} and {self.files}")
+            progress.note(f"resumed: {self.passes} passes and {self.files} files taken from the checkpoint")
 
 
 _journal: ContextVar[Journal | None] = ContextVar("dpmask_journal", default=None)

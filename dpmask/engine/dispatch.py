@@ -65,6 +65,7 @@ def kept(tasks: list[Delayed], waited_for: Callable[[Any], Delayed], watch: Watc
         yield from finished(tasks, watch)
         return
     with _asking(client):
+        _revive(client, tasks)
         contents = client.persist(tasks, optimize_graph=False)
     for number, failure in finished([waited_for(content) for content in contents], watch):
         yield number, failure or contents[number]

