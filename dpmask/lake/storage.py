@@ -158,17 +158,12 @@ class Place:
             self.fs.invalidate_cache()
             return version_of(self.fs.info(self.path))
 
-    def move(self, target: Place) -> None:
-        """Bring the file to another place: by its name alone on one disk, inside the store when both ends are in one.
-
-        What was moved before is not missed: a task that is run again finds its work done.
-        """
+    def bring_to(self, target: Place) -> None:
+        """Have the file in another place, too: as a second name on one disk, by the store itself inside one."""
         if type(self.fs) is not type(target.fs):
             target.write(self.read())
             return
         with told(self.url):
-            if self.local and not os.path.exists(self.path) and os.path.exists(target.path):
-                return
             self.fs.info(self.path)
         with told(target.url, writing=True):
             if not self.local:
@@ -177,7 +172,7 @@ class Place:
             folder = os.path.dirname(target.path)
             os.makedirs(folder, exist_ok=True)
             with _beside(target.path) as temporary:
-                _rename_or_copy(self.path, temporary)
+                _link_or_copy(self.path, temporary)
                 os.replace(temporary, target.path)
             _settle(folder)
 
@@ -319,10 +314,10 @@ def _temporary(path: str) -> Iterator[tuple[Any, str]]:
         yield file, temporary
 
 
-def _rename_or_copy(source: str, target: str) -> None:
-    """A rename costs nothing but keeps the old folder's group: the file gets the one a new file would have."""
+def _link_or_copy(source: str, target: str) -> None:
+    """A link costs nothing but keeps the old folder's group: the file gets the one a new file would have."""
     try:
-        os.rename(source, target)
+        os.link(source, target)
     except OSError:  # another disk
         shutil.copyfile(source, target)
         _settle(target)

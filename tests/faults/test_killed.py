@@ -12,8 +12,8 @@ from fault_tools import cli
 
 KILLS = {
     # where the driver dies: code that makes it die there
-    "at the first file": ("move", 0, False),
-    "between two files": ("move", 3, False),
+    "at the first file": ("bring_to", 0, False),
+    "between two files": ("bring_to", 3, False),
     "before the manifest": ("create", 0, False),
     "while the manifest is put": ("create", 0, True),
     "before old files are deleted": ("remove", 0, False),
@@ -57,7 +57,7 @@ def test_the_driver_killed_while_publishing_and_started_again(place, case):
     assert place.dpmask("verify", "release").code == 0
 
 
-@pytest.mark.parametrize(("method", "calls"), [("move", 2), ("replace", 0), ("remove", 0)])
+@pytest.mark.parametrize(("method", "calls"), [("bring_to", 2), ("replace", 0), ("remove", 0)])
 def test_the_driver_killed_while_replacing_leaves_the_old_release_or_the_new(place, method, calls):
     place.lake()
     assert place.run().code == 0
@@ -147,6 +147,6 @@ def test_a_killed_run_leaves_no_old_result(place):
     place.lake()
     assert place.run().code == 0
     job = place.job(seed=9, target="other")
-    died = cli(place, "run", job, code=dying("move", 0, after=False))
+    died = cli(place, "run", job, code=dying("bring_to", 0, after=False))
     died.communicate(timeout=120)
     assert '"status": "running"' in (place.folder / "private" / "result.json").read_text()

@@ -131,6 +131,7 @@ KILLS = {
     "records on their way": (CELLS, "cells: figures", 1, True, True),
     "staging": (CELLS, "mask", 2, False, True),
     "measuring": (CELLS, "linkage: links", 0, False, False),
+    "publishing": (CELLS, "publish", 0, False, False),
 }
 
 
@@ -143,28 +144,39 @@ def test_the_driver_killed_and_resumed(place, cluster, computed, monkeypatch, ca
     assert place.run(**said, target="undisturbed", private="p2").code == 0
     whole = len(computed_before_publishing(computed))
     computed.clear()
-    dying = DYING_STAGING if case == "staging" else dying_in(label, passes)
+    dying = DYING.get(case) or dying_in(label, passes)
     where = ["--scheduler", cluster.scheduler_address]
     died = cli(place, "run", place.job(**said), *where * before, code=LARGE + dying)
     _, err = died.communicate(timeout=120)
     assert died.returncode == -signal.SIGKILL, err
-    assert not (place.folder / "release").exists()
+    assert not (place.folder / "release" / "manifest.json").exists()
     ended = place.run("--resume", "--json", *where * after, **said)
     assert ended.code == 0, ended.err
     assert place.bytes() == place.bytes("undisturbed")
     assert resumed(ended)["passes"] > 0
     assert len(computed_before_publishing(computed)) < whole
-    assert (resumed(ended)["files"] > 0) == (case in {"staging", "measuring"})
+    assert (resumed(ended)["files"] > 0) == (case in {"staging", "measuring", "publishing"})
 
 
-DYING_STAGING = f"""{AT_ONCE}
+DYING = {
+    "staging": f"""{AT_ONCE}
 keep, seen = checkpoint.Parts.keep, []
 def dying(self, number, result):
     keep(self, number, result)
     seen.append(number)
     if len(seen) > 2: os.kill(os.getpid(), signal.SIGKILL)
 checkpoint.Parts.keep = dying
-"""
+""",
+    "publishing": f"""{AT_ONCE}
+from dpmask.lake.storage import Place
+bring, seen = Place.bring_to, []
+def dying(self, target):
+    bring(self, target)
+    seen.append(target)
+    if len(seen) > 2: os.kill(os.getpid(), signal.SIGKILL)
+Place.bring_to = dying
+""",
+}
 
 
 def rewritten(place):
