@@ -210,7 +210,7 @@ class Place:
 
     def clear(self) -> None:
         """Delete the folder and all files in it."""
-        self.remove(self.files())
+        self.remove([name for name in self.files() if name != "."])  # some stores list an emptied folder as a file
         if self.local and os.path.isdir(self.path):
             os.rmdir(self.path)
 
