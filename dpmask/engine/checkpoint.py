@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import is_dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey
@@ -44,22 +44,28 @@ _PLAIN = {
 Write = Callable[[dict[str, bytes]], None]
 
 
+class Shelf(Protocol):
+    """Files for what is dear to make and too large for the driver: workers put it there and get it back."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Keep these bytes."""
+
+    def get(self, name: str) -> bytes | None:
+        """The bytes that were kept; none, if they are not there whole."""
+
+
 class Journal:
     """Results found by an earlier run, and those of this one on their way to where ``write`` puts them."""
 
-    def __init__(self, found: Mapping[str, bytes], write: Write) -> None:
+    def __init__(self, found: Mapping[str, bytes], write: Write, shelf: Shelf, *, resumed: bool) -> None:
         self.passes = self.files = 0
-        self._told = not found
+        self.shelf, self.resumed = shelf, resumed
+        self._told = not resumed
         self._found, self._write = dict(found), write
         self._name = ""
         self._new: dict[str, bytes] = {}
         self._size = sum(map(len, found.values()))
         self._started = self._written = time.monotonic()
-
-    @property
-    def replaying(self) -> bool:
-        """Whether passes to come may be known."""
-        return bool(self._found)
 
     def named(self, label: str, spans: Iterable[tuple[int, int]]) -> str:
         """The name of the next pass: a hash of its label, its blocks and the name of the one before."""
@@ -80,7 +86,7 @@ class Journal:
     def keep(self, name: str, result: Any) -> Any:
         """Note a result. It is given back as it will be read, to the last bit of an array's layout."""
         try:
-            payload = pickle.dumps(result, protocol=5)
+            payload = dumps(result)
             result = loads(payload)
         except Exception:
             return result
@@ -105,7 +111,7 @@ class Journal:
         """Say how much is known, once there is something to compute."""
         if not self._told:
             self._told = True
-            progress.note(f"resumed: passes and files taken from the checkpoint: {self.passes} and {self.files}")
+            progress.note(f"resumed: {self.passes} passes and {self.files} files taken from the checkpoint")
 
 
 _journal: ContextVar[Journal | None] = ContextVar("dpmask_journal", default=None)
@@ -129,9 +135,9 @@ def flush() -> None:
 
 
 def replaying() -> bool:
-    """Whether what follows may be known from a journal."""
+    """Whether what follows may be known from a journal of an earlier run."""
     journal = _journal.get()
-    return journal is not None and journal.replaying
+    return journal is not None and journal.resumed
 
 
 def remembered(label: str, spans: Iterable[tuple[int, int]], compute: Callable[[], Any]) -> Any:
@@ -148,6 +154,14 @@ def remembered(label: str, spans: Iterable[tuple[int, int]], compute: Callable[[
     with journalled(None):
         result = compute()
     return journal.keep(name, result)
+
+
+def shelved(label: str, spans: Iterable[tuple[int, int]]) -> tuple[Shelf | None, str, bool]:
+    """Where a pass may keep what its tasks make, under which name, and whether an earlier run may have done so."""
+    journal = _journal.get()
+    if journal is None:
+        return None, "", False
+    return journal.shelf, journal.named(label, spans)[:32], journal.resumed
 
 
 class Parts:
@@ -188,6 +202,11 @@ class _Careful(pickle.Unpickler):
 
 def _is_record(kind: type) -> bool:
     return (issubclass(kind, tuple) or is_dataclass(kind)) and not issubclass(kind, Subkey)
+
+
+def dumps(result: Any) -> bytes:
+    """An entry's bytes."""
+    return pickle.dumps(result, protocol=5)
 
 
 def loads(payload: bytes) -> Any:

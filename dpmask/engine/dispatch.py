@@ -65,6 +65,7 @@ def kept(tasks: list[Delayed], waited_for: Callable[[Any], Delayed], watch: Watc
         yield from finished(tasks, watch)
         return
     with _asking(client):
+        _revive(client, tasks)
         contents = client.persist(tasks, optimize_graph=False)
     for number, failure in finished([waited_for(content) for content in contents], watch):
         yield number, failure or contents[number]
@@ -199,7 +200,8 @@ def _revive(client: Any, tasks: list[Delayed]) -> None:
     """Have the scheduler make again what these tasks need and it has given up, as its workers died again and again."""
     from distributed import futures_of
 
-    lost = [future.key for future in futures_of(tasks) if future.status == "error"]
+    failed = {key for key, state in list(client.futures.items()) if state.status == "error"}
+    lost = [future.key for future in futures_of(tasks) if future.key in failed] if failed else []
     if lost:
         ask(client, "retry", keys=lost, client=client.id)
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from dask.delayed import Delayed, delayed
 
-from dpmask.engine.checkpoint import Parts, journalled, remembered
+from dpmask.engine.checkpoint import Parts, Shelf, dumps, journalled, loads, remembered, shelved
 from dpmask.engine.dispatch import fits_in_memory, threads
 from dpmask.engine.guard import Failure, guarded
 from dpmask.engine.tasks import (
@@ -30,6 +30,7 @@ from dpmask.engine.tasks import (
     task_of,
     unless_failed,
 )
+from dpmask.errors import StorageError
 
 __all__ = [
     "Block",
@@ -39,6 +40,7 @@ __all__ = [
     "fits_in_memory",
     "hold_beside",
     "hold_blocks",
+    "hold_dear",
     "hold_joined",
     "map_blocks",
     "map_files",
@@ -116,6 +118,43 @@ def hold_blocks(function: Callable[[Any, Span], Any], blocks: Blocks, label: str
     runs = runs_of(blocks)
     work = partial(map_run, function)
     return hold(lambda numbers: [task_of(work, runs[n], label) for n in numbers], [run.spans for run in runs], label)
+
+
+def hold_dear(function: Callable[[Any, Span], Any], blocks: Sequence[Run], label: str) -> list[Run]:
+    """As ``hold_blocks``, for results that take long to make: a checkpoint keeps each in a file as it is made."""
+    shelf, name, again = shelved(label, spans_of(blocks))
+    if shelf is None:
+        return hold_blocks(function, blocks, label)
+    files = [f"{name}-{run.spans[0].number}" for run in blocks]
+    there = [False] * len(files)
+    if again:
+        with journalled(None):
+            there = map_blocks(partial(_is_kept, shelf), [Block(0, 0, file) for file in files], f"{label}: kept before")
+
+    def task(number: int) -> Delayed:
+        if there[number]:
+            return task_of(partial(_got, shelf), Run(blocks[number].spans, [files[number]]), label)
+        return task_of(partial(_put, shelf, files[number], function), blocks[number], label)
+
+    return hold(lambda numbers: [task(n) for n in numbers], [run.spans for run in blocks], label)
+
+
+def _is_kept(shelf: Shelf, file: str, span: Span) -> bool:
+    return shelf.get(file) is not None
+
+
+def _got(shelf: Shelf, spans: Sequence[Span], files: list[str]) -> Any:
+    data = shelf.get(files[0])
+    if data is None:
+        raise StorageError("A file of the checkpoint has gone. Run the job again.")
+    return loads(data)
+
+
+def _put(shelf: Shelf, file: str, function: Any, spans: Sequence[Span], contents: list[Any]) -> list[Any]:
+    data = dumps(map_run(function, spans, contents))
+    shelf.put(file, data)
+    made: list[Any] = loads(data)
+    return made
 
 
 def hold_joined(

@@ -19,7 +19,7 @@ from dpmask.engine.guard import Failure, guarded
 from dpmask.errors import ClusterError
 
 _TASKS_PER_THREAD = 4
-_TRIES = 5
+_TRIES = 4
 _TRIES_OF_KILLED = 2
 
 

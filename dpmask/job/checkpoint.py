@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import hmac
 import json
-import pickle
 import platform
 import re
 import uuid
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpmask import __version__
-from dpmask.engine.checkpoint import Journal, journalled, loads
-from dpmask.errors import InputError, JobError, StorageError
+from dpmask.engine.checkpoint import Journal, dumps, journalled, loads
+from dpmask.engine.draws import Subkey
+from dpmask.errors import DpmaskError, InputError, JobError, StorageError
 from dpmask.job.prepare import Prepared
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import canonical
@@ -30,6 +30,8 @@ _FORMAT = "dpmask checkpoint 1"
 _LIBRARIES = ("cryptography", "numba", "numpy", "pandas", "pyarrow", "scipy")
 _FOLDER, _HEADER = "checkpoint", "header.json"
 _HEADERS = re.compile(rf"([0-9a-f]{{32}})/{_FOLDER}/{_HEADER}")
+_SEGMENT = re.compile(r"[0-9a-f]{12}-\d{6,}")
+_HELD = "held"
 _MAC_BYTES = 32
 
 
@@ -39,21 +41,23 @@ class Checkpoint:
     def __init__(self, prepared: Prepared) -> None:
         self.private, self.place = prepared.private, prepared.private / prepared.run / _FOLDER
         self.told = _told(prepared)
-        self._header, self._key = canonical(self.told), prepared.key.subkey(_FORMAT)
+        self._header = canonical(self.told)
+        self._seal = _Seal(prepared.key.subkey(f"checkpoint {self._header.decode()}"))
         self._attempt, self._written = uuid.uuid4().hex[:12], 0
 
     @contextmanager
     def journal(self, *, resume: bool) -> Iterator[Journal]:
         """A journal of the passes inside the block: one that goes on from the checkpoint, or a new one."""
-        found = self._found() if resume and self._stands() else {}
-        if not found:
+        stands = resume and self._stands()
+        if not stands:
             self._start(resume)
-        journal = Journal(found, self._write)
+        journal = Journal(self._found(), self._write, _Held(self.place / _HELD, self._seal), resumed=stands)
         with journalled(journal):
             try:
                 yield journal
             finally:
-                journal.flush()
+                with suppress(DpmaskError):  # must not hide why the block ended
+                    journal.flush()
 
     def clear(self) -> None:
         """Delete it."""
@@ -94,24 +98,47 @@ class Checkpoint:
         """All that whole segments hold."""
         found: dict[str, bytes] = {}
         for name in self.place.files():
-            if name != _HEADER:
-                found |= self._opened(name, (self.place / name).read())
+            if _SEGMENT.fullmatch(name):
+                body = self._seal.opened(name, (self.place / name).read())
+                found |= {} if body is None else loads(zlib.decompress(body))
         return found
-
-    def _opened(self, name: str, data: bytes) -> dict[str, bytes]:
-        mac, body = data[:_MAC_BYTES], data[_MAC_BYTES:]
-        if not hmac.compare_digest(mac, self._mac(name, body)):
-            return {}
-        return dict(loads(zlib.decompress(body)))
 
     def _write(self, entries: dict[str, bytes]) -> None:
         self._written += 1
         name = f"{self._attempt}-{self._written:06d}"
-        body = zlib.compress(pickle.dumps(entries, protocol=5), level=1)
-        (self.place / name).write(self._mac(name, body) + body)
+        body = zlib.compress(dumps(entries), level=1)
+        (self.place / name).write(self._seal.closed(name, body))
 
-    def _mac(self, name: str, body: bytes) -> bytes:
-        return hmac.digest(self._key.secret, b"\0".join([self._header, name.encode(), body]), "sha256")
+
+class _Seal(NamedTuple):
+    """Shows that a file is whole, ours, and of this run: a code under a subkey of the job's key for this header."""
+
+    key: Subkey
+
+    def closed(self, name: str, body: bytes) -> bytes:
+        """The bytes with their code before them."""
+        return hmac.digest(self.key.secret, name.encode() + b"\0" + body, "sha256") + body
+
+    def opened(self, name: str, data: bytes) -> bytes | None:
+        """The bytes themselves, if they are what was kept under this name."""
+        body = data[_MAC_BYTES:]
+        return body if hmac.compare_digest(self.closed(name, body), data) else None
+
+
+class _Held(NamedTuple):
+    """The files in which workers keep what is dear to make."""
+
+    place: Place
+    seal: _Seal
+
+    def put(self, name: str, data: bytes) -> None:
+        (self.place / name).write(self.seal.closed(name, data))
+
+    def get(self, name: str) -> bytes | None:
+        try:
+            return self.seal.opened(name, (self.place / name).read())
+        except InputError:
+            return None
 
 
 def _told(prepared: Prepared) -> dict[str, Any]:

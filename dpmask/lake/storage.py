@@ -15,7 +15,7 @@ import shutil
 import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import fsspec
@@ -135,16 +135,22 @@ class Place:
 
     def replace(self, data: bytes, version: str) -> None:
         """Write the file only if it is still the version that was seen."""
-        if self.version() != version:
-            raise TargetError(f"{self.url}: changed while this run was under way. Look at it first.")
-        if self.local or not hasattr(self.fs, "call_s3"):
-            self.write(data)
-            return
+        with ExitStack() as stack:
+            if self.local:  # of two who replace it, one looks after the other has written
+                stack.enter_context(_locked(os.path.dirname(self.path), wait=True))
+            if self.version() != version:
+                raise self._changed()
+            if self.local or not hasattr(self.fs, "call_s3"):
+                self.write(data)
+                return
         try:
             with told(self.url, writing=True, conditional=True):
                 self.fs.pipe_file(self.path, data, IfMatch=f'"{version}"')
         except _Taken:
-            raise TargetError(f"{self.url}: changed while this run was under way. Look at it first.") from None
+            raise self._changed() from None
+
+    def _changed(self) -> TargetError:
+        return TargetError(f"{self.url}: changed while this run was under way. Look at it first.")
 
     def version(self) -> str:
         """What changes when the file does: its ETag, or its size and time."""
@@ -152,17 +158,12 @@ class Place:
             self.fs.invalidate_cache()
             return version_of(self.fs.info(self.path))
 
-    def move(self, target: Place) -> None:
-        """Bring the file to another place: by its name alone on one disk, inside the store when both ends are in one.
-
-        What was moved before is not missed: a task that is run again finds its work done.
-        """
+    def bring_to(self, target: Place) -> None:
+        """Have the file in another place, too: as a second name on one disk, by the store itself inside one."""
         if type(self.fs) is not type(target.fs):
             target.write(self.read())
             return
         with told(self.url):
-            if self.local and not os.path.exists(self.path) and os.path.exists(target.path):
-                return
             self.fs.info(self.path)
         with told(target.url, writing=True):
             if not self.local:
@@ -171,7 +172,7 @@ class Place:
             folder = os.path.dirname(target.path)
             os.makedirs(folder, exist_ok=True)
             with _beside(target.path) as temporary:
-                _rename_or_copy(self.path, temporary)
+                _link_or_copy(self.path, temporary)
                 os.replace(temporary, target.path)
             _settle(folder)
 
@@ -201,18 +202,15 @@ class Place:
             yield
             return
         self.make_private()
-        with told(self.url, writing=True):
-            file = open(os.path.join(self.path, "lock"), "wb")  # noqa: SIM115 - closed below, outside of ``told``
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StorageError(f"{self.url}: this very job is being run. Wait for it, then run it again.") from None
-            yield
+        try:
+            with _locked(self.path, wait=False):
+                yield
+        except BlockingIOError:
+            raise StorageError(f"{self.url}: this very job is being run. Wait for it, then run it again.") from None
 
     def clear(self) -> None:
         """Delete the folder and all files in it."""
-        self.remove(self.files())
+        self.remove([name for name in self.files() if name != "."])  # some stores list an emptied folder as a file
         if self.local and os.path.isdir(self.path):
             os.rmdir(self.path)
 
@@ -265,6 +263,25 @@ def _translated(error: Exception, url: str, writing: bool) -> Exception:
 
 
 @contextmanager
+def _locked(folder: str, *, wait: bool) -> Iterator[None]:
+    """Have a local folder to oneself, as long as others ask for it, too; where folders have no locks, nobody minds.
+
+    Who does not wait gets a BlockingIOError if it is taken. The lock ends with the process, however that ends.
+    """
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(number)
+
+
+@contextmanager
 def _upload(fs: Any, path: str) -> Iterator[Any]:
     """A file in a store, there when the block ends well and not at all otherwise."""
     file = fs.open(path, "wb", block_size=_UPLOAD)
@@ -297,10 +314,10 @@ def _temporary(path: str) -> Iterator[tuple[Any, str]]:
         yield file, temporary
 
 
-def _rename_or_copy(source: str, target: str) -> None:
-    """A rename costs nothing but keeps the old folder's group: the file gets the one a new file would have."""
+def _link_or_copy(source: str, target: str) -> None:
+    """A link costs nothing but keeps the old folder's group: the file gets the one a new file would have."""
     try:
-        os.rename(source, target)
+        os.link(source, target)
     except OSError:  # another disk
         shutil.copyfile(source, target)
         _settle(target)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpmask.clustering.scaling import Scale
 from dpmask.engine.draws import Subkey, record_uniforms, record_words, words_at
 from dpmask.engine.exchange import Piece, hold_exchanged
-from dpmask.engine.passes import Run, Span, hold_blocks, hold_joined, map_blocks, reduce_blocks
+from dpmask.engine.passes import Run, Span, hold_blocks, hold_dear, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError
 from dpmask.kernels.cells import CellTree, grow_tree, route
 from dpmask.kernels.keys import counted_floats
@@ -153,7 +153,7 @@ def _split(shards: Shards, columns: Sequence[Floats], span: Span) -> list[Piece]
 def fit_shards(table: Table, shards: Shards, method: CellMethod) -> list[Run]:
     """Every shard fitted to its records, held as FittedShard."""
     gathered = _exchanged(table, shards, _gathered, None)
-    return hold_blocks(partial(_fit_shard, shards, method), gathered, "cells: fit")
+    return hold_dear(partial(_fit_shard, shards, method), gathered, "cells: fit")
 
 
 def _gathered(pieces: list[Piece], span: Span) -> Piece:

@@ -82,10 +82,10 @@ def publish(
     identity: str,
     old: Standing | None,
 ) -> None:
-    """Move the files, write the documents, check that all arrived, put the manifest, clear what it does not name."""
+    """Bring the files, write the documents, check that all arrived, put the manifest, clear what it does not name."""
     (target / f"{_MARK}{run}").write(b"")  # until it is gone, nobody takes our files for leftovers
     blocks = [Block(0, 0, name) for name in names]
-    map_blocks(partial(_move, staging, target, identity), blocks, "publish")
+    map_blocks(partial(_bring, staging, target, identity), blocks, "publish")
     for path, text in documents.items():
         (target / path).write(text)
     wanted = {data_path(identity, name) for name in names} | set(documents)
@@ -124,5 +124,5 @@ def _keep_only(target: Place, wanted: set[str]) -> None:
     )
 
 
-def _move(staging: Place, target: Place, identity: str, name: str, span: Span) -> None:
-    (staging / name).move(target / data_path(identity, name))
+def _bring(staging: Place, target: Place, identity: str, name: str, span: Span) -> None:
+    (staging / name).bring_to(target / data_path(identity, name))

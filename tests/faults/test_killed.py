@@ -1,6 +1,5 @@
-"""Processes killed for real: workers in the middle of a run, the driver in the middle of publishing."""
+"""The driver killed in the middle of publishing, interrupted, out of space, unheard."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,45 +8,12 @@ import time
 import dask
 import pytest
 from conftest import people
-
-
-def cli(place, *arguments, code="", **options):
-    script = f"import sys, os, signal\n{code}\nfrom dpmask.cli import main\nmain(sys.argv[1:])"
-    return subprocess.Popen(
-        [sys.executable, "-c", script, *arguments],
-        cwd=place.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - a shell's background jobs ignore it
-        **options,
-    )
-
-
-def test_a_worker_killed_in_the_middle_of_a_run(place):
-    from distributed import LocalCluster
-
-    place.lake(people(60_000), files=8, row_group_size=500)
-    assert place.run(block_rows=500).code == 0
-    job = place.job(block_rows=500, target="again", private="p2")
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        pids = [worker.pid for worker in cluster.workers.values()]
-        run = cli(place, "run", job, "--scheduler", cluster.scheduler_address)
-        deadline = time.monotonic() + 60
-        while not list((place.folder / "p2").glob("*/staging/part-000[3-9]*.parquet")) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        os.kill(pids[0], signal.SIGKILL)
-        staged = len(list((place.folder / "p2").glob("*/staging/part-*.parquet")))
-        _, err = run.communicate(timeout=120)
-    assert run.returncode == 0, err
-    assert 0 < staged < 120, "the worker died in the middle of masking"
-    assert place.bytes("again") == place.bytes()
-
+from fault_tools import cli
 
 KILLS = {
     # where the driver dies: code that makes it die there
-    "at the first file": ("move", 0, False),
-    "between two files": ("move", 3, False),
+    "at the first file": ("bring_to", 0, False),
+    "between two files": ("bring_to", 3, False),
     "before the manifest": ("create", 0, False),
     "while the manifest is put": ("create", 0, True),
     "before old files are deleted": ("remove", 0, False),
@@ -91,7 +57,7 @@ def test_the_driver_killed_while_publishing_and_started_again(place, case):
     assert place.dpmask("verify", "release").code == 0
 
 
-@pytest.mark.parametrize(("method", "calls"), [("move", 2), ("replace", 0), ("remove", 0)])
+@pytest.mark.parametrize(("method", "calls"), [("bring_to", 2), ("replace", 0), ("remove", 0)])
 def test_the_driver_killed_while_replacing_leaves_the_old_release_or_the_new(place, method, calls):
     place.lake()
     assert place.run().code == 0
@@ -133,6 +99,8 @@ def test_no_space_left(place):
 
 
 def test_no_scheduler(place):
+    import distributed  # noqa: F401 - its settings must be there before one is changed
+
     place.lake()
     with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
         ended = place.run("--scheduler", "tcp://127.0.0.1:9")
@@ -179,6 +147,6 @@ def test_a_killed_run_leaves_no_old_result(place):
     place.lake()
     assert place.run().code == 0
     job = place.job(seed=9, target="other")
-    died = cli(place, "run", job, code=dying("move", 0, after=False))
+    died = cli(place, "run", job, code=dying("bring_to", 0, after=False))
     died.communicate(timeout=120)
     assert '"status": "running"' in (place.folder / "private" / "result.json").read_text()

@@ -11,6 +11,7 @@ from dpmask.engine import checkpoint, passes
 from dpmask.errors import StorageError
 from dpmask.job import stages
 from dpmask.lake.storage import Place
+from dpmask.masking import cells
 
 NUMBERS = ["age", "income"]
 FUZZY = {"method": "fuzzy_microaggregation", "columns": NUMBERS, "clusters": 5, "fuzziness": 1.4}
@@ -112,8 +113,8 @@ def test_nothing_is_computed_twice(place, stopped, computed, case):
     computed.clear()
     ended = place.run("--resume", "--json", **said)
     assert ended.code == 0, ended.err
-    assert computed_before_publishing(computed) == ["staged before"]
-    assert "resumed: passes and files taken from the checkpoint" in ended.err
+    assert all(label.endswith("before") for label in computed_before_publishing(computed)), "files were looked at"
+    assert "taken from the checkpoint" in ended.err
     assert 0 < resumed(ended)["passes"] < once
     assert resumed(ended)["files"] == 4
     assert place.bytes() == place.bytes("undisturbed")
@@ -129,6 +130,7 @@ KILLS = {
     "records on their way": (CELLS, "cells: figures", 1, True, True),
     "staging": (CELLS, "mask", 2, False, True),
     "measuring": (CELLS, "linkage: links", 0, False, False),
+    "publishing": (CELLS, "publish", 0, False, False),
 }
 
 
@@ -141,28 +143,67 @@ def test_the_driver_killed_and_resumed(place, cluster, computed, monkeypatch, ca
     assert place.run(**said, target="undisturbed", private="p2").code == 0
     whole = len(computed_before_publishing(computed))
     computed.clear()
-    dying = DYING_STAGING if case == "staging" else dying_in(label, passes)
+    dying = DYING.get(case) or dying_in(label, passes)
     where = ["--scheduler", cluster.scheduler_address]
     died = cli(place, "run", place.job(**said), *where * before, code=LARGE + dying)
     _, err = died.communicate(timeout=120)
     assert died.returncode == -signal.SIGKILL, err
-    assert not (place.folder / "release").exists()
+    assert not (place.folder / "release" / "manifest.json").exists()
     ended = place.run("--resume", "--json", *where * after, **said)
     assert ended.code == 0, ended.err
     assert place.bytes() == place.bytes("undisturbed")
     assert resumed(ended)["passes"] > 0
     assert len(computed_before_publishing(computed)) < whole
-    assert (resumed(ended)["files"] > 0) == (case in {"staging", "measuring"})
+    assert (resumed(ended)["files"] > 0) == (case in {"staging", "measuring", "publishing"})
 
 
-DYING_STAGING = f"""{AT_ONCE}
+DYING = {
+    "fitting": f"""{AT_ONCE}
+from dpmask.job.checkpoint import _Held
+put = _Held.put
+def dying(self, name, data):
+    put(self, name, data)
+    os.kill(os.getpid(), signal.SIGKILL)
+_Held.put = dying
+import dask
+dask.config.set(scheduler="synchronous")
+""",
+    "staging": f"""{AT_ONCE}
 keep, seen = checkpoint.Parts.keep, []
 def dying(self, number, result):
     keep(self, number, result)
     seen.append(number)
     if len(seen) > 2: os.kill(os.getpid(), signal.SIGKILL)
 checkpoint.Parts.keep = dying
-"""
+""",
+    "publishing": f"""{AT_ONCE}
+from dpmask.lake.storage import Place
+from dpmask.masking import cells
+bring, seen = Place.bring_to, []
+def dying(self, target):
+    bring(self, target)
+    seen.append(target)
+    if len(seen) > 2: os.kill(os.getpid(), signal.SIGKILL)
+Place.bring_to = dying
+""",
+}
+
+
+def test_fitted_cells_are_kept_one_by_one(place, monkeypatch):
+    """Killed when the first of two shards was fitted: the resumed run fits the other one."""
+    place.lake()
+    said = {"mask": CELLS[:1]}
+    assert place.run(**said, target="undisturbed", private="p2").code == 0
+    died = cli(place, "run", place.job(**said), code=DYING["fitting"])
+    _, err = died.communicate(timeout=120)
+    assert died.returncode == -signal.SIGKILL, err
+    fitted, fit = [], cells._fit_shard
+    monkeypatch.setattr(cells, "_fit_shard", lambda *given: (fitted.append(given[-1]), fit(*given))[1])
+    assert len(list(place.folder.glob("private/*/checkpoint/held/*-?"))) == 1
+    ended = place.run("--resume", **said)
+    assert ended.code == 0, ended.err
+    assert len(fitted) == 1
+    assert place.bytes() == place.bytes("undisturbed")
 
 
 def rewritten(place):
@@ -195,7 +236,7 @@ def test_a_checkpoint_of_something_else_is_refused(place, stopped, case):
 
 
 def segments(place):
-    return [path for path in place.folder.glob("private/*/checkpoint/*") if path.name != "header.json"]
+    return list(place.folder.glob("private/*/checkpoint/*-0*"))
 
 
 def header(place):
@@ -268,6 +309,7 @@ def test_no_key_in_a_checkpoint(place, stopped, monkeypatch):
     place.lake()
     stopped(seed=None, key="env:DPMASK_TEST_KEY", mask=[FUZZY, *CELLS])
     found = b"".join(zlib.decompress(path.read_bytes()[32:]) for path in segments(place)) + header(place).read_bytes()
+    found += b"".join(path.read_bytes() for path in place.folder.glob("private/*/checkpoint/held/*"))
     assert b"part-00001.parquet" in found
     assert len(secrets) > 5
     for secret in secrets:

@@ -4,12 +4,16 @@ import os
 import signal
 import threading
 import time
+import uuid
+from functools import partial
 
+import dask
 import pytest
 from conftest import JOB, people
-from fault_tools import as_if_large
+from fault_tools import as_if_large, wait_until
 
 from dpmask.engine import checkpoint
+from dpmask.engine.passes import Block, hold_blocks, reduce_blocks
 
 NUMBERS = ["age", "income"]
 FUZZY = {"method": "fuzzy_microaggregation", "columns": NUMBERS, "clusters": 5, "fuzziness": 1.4}
@@ -70,3 +74,33 @@ def test_ten_kills(place, two_workers, monkeypatch, case):
     assert ended.code == 0, ended.err
     assert len(killer.killed) == 10
     assert place.bytes() == place.bytes("undisturbed")
+
+
+def dies_when_made_again(folder, content, span):
+    """Made at first, deadly when it is made again, made at last."""
+    calls = len(list(folder.iterdir()))
+    (folder / f"{calls}-{uuid.uuid4().hex}").touch()
+    if calls == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return content.upper()
+
+
+def bracket(left, right):
+    return f"({left}{right})"
+
+
+def test_what_is_held_is_made_again_though_dask_gave_it_up(tmp_path):
+    """Dask gives up a task whose workers died too often; what is held must not stay lost with it."""
+    from distributed import Client, LocalCluster
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
+        held = hold_blocks(partial(dies_when_made_again, tmp_path), [Block(0, 1, "a")], "hold")
+        (nanny,) = cluster.workers.values()
+        os.kill(nanny.pid, signal.SIGKILL)
+        assert wait_until(lambda: len(list(tmp_path.iterdir())) == 2), "it was being made again, and died"
+        assert reduce_blocks(lambda content, span: content, bracket, held, "x") == "A"
+        assert len(list(tmp_path.iterdir())) == 3
