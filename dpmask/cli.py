@@ -106,12 +106,11 @@ def run(
     metrics: str | None,
 ) -> None:
     """Mask a lake and publish the release that its policy allows."""
-    if log_format == "json":
+    as_events, progress = log_format == "json", Progress()
+    if as_events:
         log_as_events()
     from dpmask.job.run import run_job
 
-    progress = Progress()
-    watching: dict[str, Any] = {"record": say_event} if log_format == "json" else {"watcher": progress}
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: with a result
     outcome = run_job(
         job,
@@ -121,13 +120,15 @@ def run(
         resume=resume,
         sign=sign,
         metrics=metrics,
-        **watching,
+        watcher=None if as_events else progress,
+        record=say_event if as_events else None,
     )
-    progress.close()
+    if not as_events:
+        progress.close()
     if as_json:
         say(json.dumps(outcome, indent=1))
     if outcome["exit_code"]:
-        if log_format == "text":
+        if not as_events:
             say_failed(outcome)
         sys.exit(outcome["exit_code"])
     if not as_json:

@@ -84,7 +84,7 @@ def _add(outcome: dict[str, Any], name: str, event: Event, number: int) -> None:
 class PrivateLog:
     """A line for each event, in the private folder's log.txt. Stages are written at once, passes now and then.
 
-    A stage does not begin if the log cannot be written; a pass is not stopped for that, nor is the end another.
+    A stage does not begin if the log cannot be written; a pass goes on, and the end of a run stays what it is.
     """
 
     def __init__(self) -> None:

@@ -31,16 +31,16 @@ def run_job(
     sign: str | None = None,
     metrics: str | None = None,
     watcher: Watcher | None = None,
-    record: Sink = lambda event: None,
+    record: Sink | None = None,
 ) -> dict[str, Any]:
     """Run a job. The result says what came of it, with ``exit_code``; it is also written to the private folder.
 
     ``watcher`` is told how far the run is, ``record`` of each event in it; ``metrics`` is a file for Prometheus.
     """
     outcome: dict[str, Any] = {"job": url, "status": "failed", "exit_code": 0}
-    log, watcher = PrivateLog(), watcher or Watcher()
-    recorder = Recorder(outcome, [counting(outcome), record, log])
-    watched = _Both(watcher, recorder)
+    log = PrivateLog()
+    recorder = Recorder(outcome, [counting(outcome), *([record] if record else []), log])
+    watched = _Both(watcher or Watcher(), recorder)
     figures: Place | None = None
     try:
         recorder.event("start", job=url, version=__version__)

@@ -77,11 +77,12 @@ class Place:
             return bool(self.fs.exists(self.path))
 
     def files(self) -> list[str]:
-        """The paths of all files below, relative to here, sorted."""
+        """The paths of all files below, relative to here, sorted. Of an empty folder some stores list itself."""
+        inside = f"{self.path.rstrip('/')}/"
         with told(self.url):
             self.fs.invalidate_cache()
             found = self.fs.find(self.path) if self.fs.exists(self.path) else []
-            return sorted(posixpath.relpath(path, self.path) for path in found)
+            return sorted(path.removeprefix(inside) for path in found if path.startswith(inside))
 
     def read(self) -> bytes:
         """The file's bytes."""

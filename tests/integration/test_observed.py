@@ -104,6 +104,25 @@ def test_the_private_log_has_the_passes(place):
     assert lines[-1] == "released"
 
 
+def test_a_note_such_as_the_dashboards_link_is_shown_and_logged(place, monkeypatch):
+    from contextlib import contextmanager
+
+    from dpmask.engine import progress
+    from dpmask.job import run
+
+    @contextmanager
+    def connected(*_):
+        progress.note("dashboard: http://127.0.0.1:8787/status")
+        yield
+
+    monkeypatch.setattr(run, "connected", connected)
+    place.lake()
+    assert "]   dashboard: http://127.0.0.1:8787/status" in place.run().err
+    assert "  dashboard: http://127.0.0.1:8787/status" in (place.folder / "private" / "log.txt").read_text()
+    notes = [event for event in events(place.run("--log-format", "json").err) if event["event"] == "note"]
+    assert [(note["name"], note["text"]) for note in notes] == [("people", "dashboard: http://127.0.0.1:8787/status")]
+
+
 def test_what_is_tried_again_is_counted_and_shown(place, monkeypatch):
     from dpmask.release import staging
 

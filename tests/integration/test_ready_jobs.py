@@ -1,5 +1,7 @@
 """The ready jobs, as their users run them: on a generated census, from the folder that has jobs/."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,8 @@ def test_a_ready_job_is_released_once(office, place, monkeypatch, name):
     assert again.code == 0
     assert "Already released 20,000 records" in again.out
     assert {path: path.stat().st_mtime_ns for path in release.rglob("*")} == before
+
+
+def test_the_script_ends_as_the_command_does():
+    ended = subprocess.run([sys.executable, JOBS / "release.py", "nowhere.yaml"], capture_output=True, check=False)
+    assert (ended.returncode, b"nowhere.yaml" in ended.stderr) == (2, True)

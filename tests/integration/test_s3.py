@@ -112,6 +112,18 @@ def test_a_manifest_replaced_meanwhile_is_not_overwritten(remote, monkeypatch):
     assert "changed while this run was under way" in ended.err
 
 
+def test_an_emptied_folder_has_no_files(s3):
+    """The store keeps the folder; listed, it names itself."""
+    from dpmask.lake.storage import Place
+
+    folder = Place(f"{s3}/private/staging")
+    (folder / "part").write(b"x")
+    assert folder.files() == ["part"]
+    folder.clear()
+    assert folder.files() == []
+    folder.clear()
+
+
 @pytest.mark.parametrize("pair", [("holder", "wrong"), ("nobody", "holdersecret")])
 def test_wrong_credentials(remote, store, monkeypatch, pair):
     use_credentials(monkeypatch, store, pair)

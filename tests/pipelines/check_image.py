@@ -107,6 +107,7 @@ def client(here, command):
         shlex.split(translated(command, here)),
         env=environment("client", here),
         cwd=DOCKER,
+        check=False,
         capture_output=True,
         text=True,
     )
