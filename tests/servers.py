@@ -36,7 +36,7 @@ def process(*command, log, env=None, cwd=None):
             started.wait(10)
 
 
-def until(found, what, seconds=30):
+def until(found, what, seconds=90):
     """What ``found()`` gives, once it gives something."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
