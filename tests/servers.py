@@ -6,8 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def process(*command, log, env=None, cwd=None):
             started.wait(10)
 
 
-def until(found, what, seconds=30):
+def until(found, what, seconds=90):
     """What ``found()`` gives, once it gives something."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -82,16 +83,45 @@ def cluster_file(folder, name, **changes):
 
 
 @contextmanager
-def dask_cluster(folder, *options, worker=(), env=None, workers=1):
-    """A scheduler and its workers as processes of their own; yields the scheduler's address."""
+def dask_cluster(folder, *options, worker=(), env=None, worker_env=None):
+    """A scheduler and a worker as processes of their own; yields the scheduler's address. Both log to dask.log."""
     file, log = folder / "scheduler.json", folder / "dask.log"
     command = (BIN / "dask", "scheduler", "--scheduler-file", file, "--port", "0", "--dashboard-address", "127.0.0.1:0")
     with process(*command, *options, log=log, env=env, cwd=folder):
         until(file.exists, log)
         address = until(lambda: yaml.safe_load(file.read_text()), log)["address"]
-        command = (BIN / "dask", "worker", address, "--nworkers", workers, "--nthreads", "1", "--no-dashboard")
-        with process(*command, *worker, log=log, env=env, cwd=folder):
+        command = (BIN / "dask", "worker", address, "--nthreads", "1", "--dashboard-address", "127.0.0.1:0")
+        with process(*command, *worker, log=log, env={**(env or {}), **(worker_env or {})}, cwd=folder):
             yield address
+
+
+class Recorder:
+    """A way through to a port on loopback that keeps every byte that passes, both ways."""
+
+    def __init__(self, port):
+        self.seen, self.to = bytearray(), port
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+
+    def __enter__(self):
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                ends = self.listener.accept()[0], socket.create_connection(("127.0.0.1", self.to))
+                for here, there in (ends, ends[::-1]):
+                    threading.Thread(target=self._pass_on, args=(here, there), daemon=True).start()
+
+    def _pass_on(self, here, there):
+        with suppress(OSError), here, there:
+            while data := here.recv(1 << 16):
+                self.seen += data
+                there.sendall(data)
 
 
 class Unscalable:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import dask
 
@@ -34,9 +32,7 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
         yield None
         return
     described = read_description(cluster) if cluster else Description(file="--scheduler", address=scheduler)
-    with ExitStack() as stack:
-        place = stack.enter_context(opened(described))
-        client = stack.enter_context(_client(place, described))
+    with opened(described) as place, _client(place, described) as client:
         _wait_for_workers(client, described)
         _require_same_versions(client)
         _say(client)
@@ -52,7 +48,18 @@ def _client(place: Any, described: Description) -> Any:
     try:
         return Client(place)
     except (OSError, ValueError, RuntimeError, TypeError) as error:
+        _forget_failed_client()
         raise _refused(error, described) from None
+
+
+def _forget_failed_client() -> None:
+    """Close the client that found no scheduler: until then it stays the default of all this process does next."""
+    from distributed import Client
+
+    with suppress(ValueError):
+        failed = Client.current()
+        if failed.status != "running":
+            failed.close()
 
 
 def _require_certificates(described: Description) -> None:
@@ -114,6 +121,9 @@ def _say(client: Any) -> None:
 
 def _is_page(link: str) -> bool:
     """Whether there is a page. A server out of our reach may have one: others may be nearer."""
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
     try:
         with urlopen(link, timeout=2):  # noqa: S310 - the scheduler's own address
             return True

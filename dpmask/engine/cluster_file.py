@@ -23,8 +23,6 @@ _EXTRAS = {
     "dask_gateway": ("dask_gateway", "gateway"),
     "distributed.SSHCluster": ("asyncssh", "ssh"),
 }
-
-
 _NO_ACCESS = {401, 403, "PermissionDenied", "HostKeyNotVerifiable"}
 
 
@@ -42,11 +40,11 @@ class Description:
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
-_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+_TYPES: dict[str, tuple[type, str]] = {
     "cluster": (str, "the name of a class such as distributed.LocalCluster"),
     "address": (str, "a scheduler's address such as tls://scheduler:8786"),
     "options": (dict, "a mapping of what the class takes"),
-    "workers": (int, "a whole number"),
+    "workers": (int, "a whole number, 1 or more"),
     "adapt": (dict, "a mapping such as {minimum: 1, maximum: 20}"),
     "wait": (str, "a time such as 10 minutes"),
     "config": (dict, "a mapping of Dask's configuration"),
@@ -80,7 +78,7 @@ def _check(path: str, key: str, value: Any) -> None:
         raise JobError(f"{path}: there is no key '{key}' in a cluster file. {nearest(str(key), _TYPES)}")
     kind, wanted = _TYPES[key]
     fits = isinstance(value, kind) and not isinstance(value, bool)
-    if not fits:
+    if not fits or (key == "workers" and value < 1):
         raise JobError(f"{path}: {key} must be {wanted}.")
     if key == "wait":
         _check_wait(path, value)

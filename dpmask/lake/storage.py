@@ -211,7 +211,7 @@ class Place:
 
     def clear(self) -> None:
         """Delete the folder and all files in it."""
-        self.remove([name for name in self.files() if name != "."])  # some stores list an emptied folder as a file
+        self.remove(self.files())
         if self.local and os.path.isdir(self.path):
             os.rmdir(self.path)
 

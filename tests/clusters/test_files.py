@@ -67,6 +67,9 @@ def test_nobody_at_the_address(place):
     ended = place.dpmask("generate", "lake", "--cluster", file)
     assert ended.code == 5
     assert "No Dask scheduler answers at tcp://127.0.0.1:" in ended.err
+    assert dask.config.get("scheduler", None) is None
+    ended = place.dpmask("generate", "lake")
+    assert ended.code == 0, "what failed is not in the way of what comes next"
 
 
 def test_no_workers_in_time(place, cluster_without_workers):
@@ -105,6 +108,7 @@ WRONG = {
     "wrong option": ("cluster: distributed.LocalCluster\noptions: {n_worker: 2}", "does not start with these options"),
     "options no mapping": ("cluster: distributed.LocalCluster\noptions: 2", "options must be a mapping"),
     "workers no number": ("cluster: distributed.LocalCluster\nworkers: two", "workers must be a whole number"),
+    "no workers": ("cluster: distributed.LocalCluster\nworkers: 0", "workers must be a whole number, 1 or more"),
     "workers and adapt": (
         "cluster: distributed.LocalCluster\nworkers: 1\nadapt: {maximum: 1}",
         "give either workers, a fixed number, or adapt",

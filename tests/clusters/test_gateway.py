@@ -65,7 +65,7 @@ def file(place, gateway, monkeypatch):
         "gateway",
         options__address=f"http://127.0.0.1:{ports['public']}",
         adapt={"minimum": 1, "maximum": 2},
-        wait="60 s",
+        wait="120 s",
     )
     written.write_text(written.read_text().replace("options:\n", f"options:\n  proxy_address: {ports['tcp']}\n"))
     return written

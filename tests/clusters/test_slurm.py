@@ -79,7 +79,7 @@ def file(place, slurm, monkeypatch):
         options__job_script_prologue=["export OMP_NUM_THREADS=1", f"env > {place.folder}/environment"],
         options__job_extra_directives=["--export=PATH,HOME,LANG,NUMBA_CACHE_DIR"],
         adapt={"minimum": 1, "maximum": 2},
-        wait="60 s",
+        wait="120 s",
     )
 
 
