@@ -28,7 +28,9 @@ def features(fitted, frame):
     return fitted.features.values(pa.Table.from_pandas(frame[COLUMNS]))
 
 
-@pytest.mark.parametrize("method", [dpmask.BisectingKMeans(clusters=4, starts=15), dpmask.KMeans(clusters=4, starts=15)])
+@pytest.mark.parametrize(
+    "method", [dpmask.BisectingKMeans(clusters=4, starts=15), dpmask.KMeans(clusters=4, starts=15)]
+)
 def test_passes_over_all_data_go_on_from_a_sample(frame, method, client, monkeypatch):
     whole = method.fit(frame, columns=COLUMNS, seed=2)
     monkeypatch.setattr(partition, "_SAMPLE", 400)
