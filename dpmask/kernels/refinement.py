@@ -1,6 +1,6 @@
 """Groups of records that share their masked values, and the cells that a finer value would cut them into.
 
-A block is small codes, rows x attributes. A masked value is a node of its attribute's tree, a group the rows with equal
+A block is small codes, attributes x rows. A masked value is a node of its attribute's tree, a group the rows with equal
 nodes in all attributes of one quasi-identifier. For every attribute and code there is the node it is masked to now and
 its slot: which child of that node it would fall to. A cell is (group, attribute, slot); its count is how many records
 the group would have there. Counts add over blocks, and groups of different blocks are the same when their keys are.
@@ -26,6 +26,8 @@ Integers = NDArray[np.int32]
 
 NOBODY = np.iinfo(np.int64).max
 """The smallest of no cells."""
+_SOME = 0.1
+"""Fewer rows than this share are looked up one by one."""
 
 
 class Values(NamedTuple):
@@ -42,9 +44,16 @@ class Values(NamedTuple):
 
 
 class Grouped(NamedTuple):
-    """The groups of one block: the number of each row's group, and each group's nodes (groups x attributes)."""
+    """The groups of one block: the number of each row's, -1 for none, and rows in an order that keeps groups together.
+
+    ``starts`` and ``sizes`` say where each group's rows begin in it and how many they are, ``nodes`` (groups x
+    attributes) what they are masked to.
+    """
 
     rows: Integers
+    order: Integers
+    starts: Counts
+    sizes: Counts
     nodes: Integers
 
 
@@ -62,8 +71,8 @@ Minima = dict[tuple[int, int], Counts]
 
 def group_rows(codes: Codes, columns: Sequence[int], values: Sequence[Values]) -> Grouped:
     """The groups of a block, from nothing but codes and the nodes they are masked to."""
-    nodes = [one.nodes[codes[:, column]] for column, one in zip(columns, values, strict=True)]
-    keys = new_keys(len(codes))
+    nodes = [one.nodes[codes[column]] for column, one in zip(columns, values, strict=True)]
+    keys = new_keys(codes.shape[1])
     for each in nodes:
         keys = with_word(keys, each.astype(np.uint64))
     found = grouped(keys)
@@ -71,51 +80,80 @@ def group_rows(codes: Codes, columns: Sequence[int], values: Sequence[Values]) -
     table = np.empty((len(firsts), len(nodes)), np.int32)
     for place, each in enumerate(nodes):
         table[:, place] = each[firsts]
-    return Grouped(found.numbers().astype(np.int32), table)
+    order = np.empty(codes.shape[1], np.int32)
+    starts = found.starts.astype(np.int64)
+    numbers = found.numbers().astype(np.int32)
+    _put_together(numbers, starts.copy(), order)
+    return Grouped(numbers, order, starts, np.diff(starts, append=codes.shape[1]), table)
+
+
+@compiled(reassociate=False, contract=False)
+def _put_together(numbers: Integers, nexts: Counts, order: Integers) -> None:
+    for k in range(len(numbers)):
+        group = numbers[k]
+        order[nexts[group]] = k
+        nexts[group] += 1
 
 
 def split_groups(
     groups: Grouped, column: Codes, place: int, node: int, children: Sequence[int], now: Values
 ) -> Grouped:
-    """The groups after one attribute's ``node`` was refined to its children; ``column`` has the attribute's codes."""
-    held = groups.nodes[:, place] == node
-    if not held.any():
+    """The groups after one attribute's ``node`` was refined to its children; ``column`` has the attribute's codes.
+
+    Only rows of groups that hold the node are looked at. One child of a group gets its number, the others new ones.
+    """
+    held = np.flatnonzero(groups.nodes[:, place] == node)
+    if not len(held):
         return groups
-    first = np.full(len(held), -1, np.int64)
-    first[held] = np.arange(held.sum()) * len(children)
     child = np.zeros(len(now.widths), np.int64)
     child[list(children)] = np.arange(len(children))
-    rows = np.empty(len(groups.rows), np.int32)
-    occupied = np.zeros(int(held.sum()) * len(children), np.int64)
-    _split(groups.rows, column, now.nodes, child, first, len(held), rows, occupied)
-    kept, found = np.flatnonzero(~held), np.flatnonzero(occupied)
-    numbers = np.zeros(len(held) + len(occupied), np.int32)
-    numbers[kept] = np.arange(len(kept))
-    numbers[len(held) + found] = len(kept) + np.arange(len(found))
-    below = groups.nodes[held][found // len(children)]
-    below[:, place] = np.asarray(children)[found % len(children)]
-    return Grouped(numbers[rows], np.concatenate([groups.nodes[kept], below]))
+    order, counts = groups.order.copy(), np.zeros((len(held), len(children)), np.int64)
+    _split(order, groups.starts[held], groups.sizes[held], column, child[now.nodes], counts)
+    begins = groups.starts[held][:, None] + np.cumsum(counts, axis=1) - counts
+    new = counts > 0
+    first = new.argmax(axis=1)
+    new[np.arange(len(held)), first] = False
+    parents, kinds = np.nonzero(new)
+    starts, sizes, nodes = groups.starts.copy(), groups.sizes.copy(), groups.nodes.copy()
+    starts[held], sizes[held] = begins[np.arange(len(held)), first], counts[np.arange(len(held)), first]
+    nodes[held, place] = np.asarray(children)[first]
+    below = groups.nodes[held[parents]]
+    below[:, place] = np.asarray(children)[kinds]
+    rows, (begins, counts) = groups.rows.copy(), (begins[parents, kinds], counts[parents, kinds])
+    _number(order, begins, counts, len(starts), rows)
+    return Grouped(
+        rows,
+        order,
+        np.concatenate([starts, begins]),
+        np.concatenate([sizes, counts]),
+        np.concatenate([nodes, below]),
+    )
 
 
 @compiled(reassociate=False, contract=False)
-def _split(
-    old: Integers,
-    column: Codes,
-    nodes: Integers,
-    child: Counts,
-    first: Counts,
-    offset: int,
-    rows: Integers,
-    occupied: Counts,
-) -> None:
-    for k in range(len(old)):
-        start = first[old[k]]
-        if start < 0:
-            rows[k] = old[k]
-        else:
-            place = start + child[nodes[column[k]]]
-            occupied[place] = 1
-            rows[k] = offset + place
+def _split(order: Integers, starts: Counts, sizes: Counts, column: Codes, child: Counts, counts: Counts) -> None:
+    """Put the rows of each child of some groups together, in their order."""
+    kept = np.empty(sizes.max(), np.int32)
+    for group in range(len(starts)):
+        begin, size = starts[group], sizes[group]
+        for k in range(size):
+            counts[group, child[column[order[begin + k]]]] += 1
+        nexts = np.cumsum(counts[group]) - counts[group]
+        for k in range(size):
+            row = order[begin + k]
+            kind = child[column[row]]
+            kept[nexts[kind]] = row
+            nexts[kind] += 1
+        for k in range(size):
+            order[begin + k] = kept[k]
+
+
+@compiled(reassociate=False, contract=False)
+def _number(order: Integers, starts: Counts, sizes: Counts, first: int, rows: Integers) -> None:
+    """Give the rows of new groups their numbers."""
+    for group in range(len(starts)):
+        for k in range(starts[group], starts[group] + sizes[group]):
+            rows[order[k]] = first + group
 
 
 def cell_starts(nodes: Integers, values: Sequence[Values]) -> tuple[Counts, int]:
@@ -133,19 +171,46 @@ def count_cells(
     """The cells of some groups of a block."""
     nodes = groups.nodes[counted]
     starts, size = cell_starts(nodes, values)
-    place = np.full(len(groups.nodes), -1, np.int64)
-    place[counted] = np.arange(len(counted))
     counts = np.zeros(size, np.int64)
     live: list[int] = np.flatnonzero((starts >= 0).any(axis=0)).tolist()
     ends = np.cumsum([0, *(len(values[number].slots) for number in live)])
     slots = np.concatenate([values[number].slots for number in live]) if len(live) else np.empty(0, np.int32)
     taken = np.array([columns[number] for number in live], np.int64)
-    _count(codes, groups.rows, place, np.ascontiguousarray(starts[:, live]), taken, ends, slots, counts)
+    cells = np.ascontiguousarray(starts[:, live]), taken, ends, slots, counts
+    begins, sizes = groups.starts[counted], groups.sizes[counted]
+    if sizes.sum() < _SOME * codes.shape[1]:
+        _count(codes, groups.order, begins, sizes, *cells)
+    else:
+        place = np.full(len(groups.nodes) + 1, -1)
+        place[counted] = np.arange(len(counted))
+        _count_all(codes, groups.rows, place, *cells)
     return Cells(node_keys(nodes), nodes, counts)
 
 
 @compiled(reassociate=False, contract=False)
 def _count(
+    codes: Codes,
+    order: Integers,
+    begins: Counts,
+    sizes: Counts,
+    starts: Counts,
+    columns: Counts,
+    ends: Counts,
+    slots: Integers,
+    counts: Counts,
+) -> None:
+    """Count some groups, each by itself."""
+    for group in range(len(begins)):
+        for k in range(begins[group], begins[group] + sizes[group]):
+            row = order[k]
+            for a in range(len(columns)):
+                start = starts[group, a]
+                if start >= 0:
+                    counts[start + slots[ends[a] + codes[columns[a], row]]] += 1
+
+
+@compiled(reassociate=False, contract=False)
+def _count_all(
     codes: Codes,
     rows: Integers,
     place: Counts,
@@ -155,6 +220,7 @@ def _count(
     slots: Integers,
     counts: Counts,
 ) -> None:
+    """The same from row to row: quicker where it is most of them, as memory is read in its order."""
     for k in range(len(rows)):
         group = place[rows[k]]
         if group < 0:
@@ -162,7 +228,7 @@ def _count(
         for a in range(len(columns)):
             start = starts[group, a]
             if start >= 0:
-                counts[start + slots[ends[a] + codes[k, columns[a]]]] += 1
+                counts[start + slots[ends[a] + codes[columns[a], k]]] += 1
 
 
 def node_keys(nodes: Integers) -> RowKeys:

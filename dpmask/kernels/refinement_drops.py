@@ -67,11 +67,10 @@ def no_keys() -> RowKeys:
     return new_keys(0)
 
 
-def sizes(keys: RowKeys, groups: Grouped, left: Flags, wanted: Flags) -> Sizes:
-    """How many of a block's rows are left in each of its groups that are wanted; groups of nobody are not told."""
-    counts = np.bincount(groups.rows[left], minlength=len(groups.nodes))
-    told = np.flatnonzero(wanted & (counts > 0))
-    return Sizes(keys.at(told), counts[told])
+def sizes(keys: RowKeys, groups: Grouped, wanted: Flags) -> Sizes:
+    """The sizes of the groups that are wanted; groups of nobody are not told."""
+    told = np.flatnonzero(wanted & (groups.sizes > 0))
+    return Sizes(keys.at(told), groups.sizes[told])
 
 
 def merge_sizes(one: Sizes, other: Sizes) -> Sizes:
@@ -82,9 +81,15 @@ def merge_sizes(one: Sizes, other: Sizes) -> Sizes:
 
 
 def only(groups: Grouped, left: Flags) -> Grouped:
-    """The groups, with the rows that are not left in one more group, the last, which is not to be counted."""
-    rows = np.where(left, groups.rows, len(groups.nodes)).astype(np.int32)
-    return Grouped(rows, np.concatenate([groups.nodes, groups.nodes[:1]]))
+    """The groups with only those of their rows that are left, which may be none."""
+    if left.all():
+        return groups
+    flags = left[groups.order]
+    by_place = np.argsort(groups.starts)
+    counts = np.add.reduceat(flags, groups.starts[by_place], dtype=np.int64)
+    starts, sizes = np.empty_like(groups.starts), np.empty_like(groups.sizes)
+    starts[by_place], sizes[by_place] = np.cumsum(counts) - counts, counts
+    return Grouped(np.where(left, groups.rows, -1), groups.order[flags], starts, sizes, groups.nodes)
 
 
 def prospects(cells: Cells, values: Sequence[Values], k: int) -> Prospects:

@@ -112,6 +112,7 @@ class Ranged(Attribute):
         super().__init__(name, histogram)
         self.missing, self.name_of = missing, name_of
         self.table: list[_Node] = []
+        self.found: dict[int, Candidate] = {}
         self.children: dict[int, tuple[int, ...]] = {}
         self.cut: list[int] = [self._open(0, len(histogram), tree)]
 
@@ -124,6 +125,8 @@ class Ranged(Attribute):
         self.nodes[low:high] = number
         for slot, (start, end) in enumerate(pairwise(bounds)):
             self.slots[start:end] = slot
+        if bounds:
+            self.found[number] = self._candidate(number, bounds)
         return number
 
     def _bounds(self, low: int, high: int, branch: Branch | None) -> tuple[int, ...]:
@@ -140,10 +143,9 @@ class Ranged(Attribute):
 
     def candidates(self) -> list[Candidate]:
         """One for each node of the cut that has children and was not given up."""
-        return [self._candidate(number) for number in self.cut if self.widths[number]]
+        return [self.found[number] for number in self.cut if self.widths[number]]
 
-    def _candidate(self, number: int) -> Candidate:
-        bounds = self.table[number].bounds
+    def _candidate(self, number: int, bounds: tuple[int, ...]) -> Candidate:
         parts = np.array([self.histogram[start:end].sum(axis=0) for start, end in pairwise(bounds)])
         return Candidate(number, 0, information_gain(parts), int(parts.sum()))
 

@@ -34,7 +34,7 @@ Codes = NDArray[np.uint16]
 
 
 class CodedBlock:
-    """A block's codes (rows x attributes) and classes; the groups of its rows are kept here, but never travel."""
+    """A block's codes (attributes x rows) and classes; the groups of its rows are kept here, but never travel."""
 
     def __init__(self, codes: Codes, classes: NDArray[np.uint16] | None = None) -> None:
         self.codes, self.classes = codes, classes
@@ -44,10 +44,10 @@ class CodedBlock:
         return {"codes": self.codes, "classes": self.classes, "groups": {}}
 
     def __repr__(self) -> str:
-        return f"<CodedBlock: {len(self.codes)} rows>"
+        return f"<CodedBlock: {self.codes.shape[1]} rows>"
 
     def __sizeof__(self) -> int:
-        return self.codes.nbytes + 4 * len(self.codes) + (0 if self.classes is None else self.classes.nbytes)
+        return self.codes.nbytes + 4 * self.codes.shape[1] + (0 if self.classes is None else self.classes.nbytes)
 
 
 Read = Callable[[Any, Span], CodedBlock]
@@ -83,7 +83,7 @@ def groups_of(block: CodedBlock, columns: Sequence[int], order: Order, *, keep: 
     if groups is not None and version == order.version:
         return groups
     if groups is not None and version == order.version - 1 and order.refined is not None:
-        column = block.codes[:, columns[order.place]]
+        column = block.codes[columns[order.place]]
         groups = split_groups(groups, column, order.place, *order.refined, order.values[order.place])
     else:
         groups = group_rows(block.codes, columns, order.values)
@@ -132,13 +132,13 @@ def split_rows(order: Order, shards: int, read: Read, content: Any, span: Span) 
     block = read(content, span)
     groups = group_rows(block.codes, order.columns, order.values)
     owner = (node_keys(groups.nodes).first % np.uint64(shards)).astype(np.int64)[groups.rows]
-    codes = block.codes[:, list(order.columns)]
-    return [(codes[owner == shard],) for shard in range(shards)]
+    codes = block.codes[list(order.columns)]
+    return [(codes[:, owner == shard],) for shard in range(shards)]
 
 
 def joined(parts: list[tuple[Codes]]) -> CodedBlock:
     """All rows of an owner."""
-    return CodedBlock(np.concatenate([codes for (codes,) in parts]))
+    return CodedBlock(np.concatenate([codes for (codes,) in parts], axis=1))
 
 
 def count_owned(order: Order, block: CodedBlock, span: Span) -> Minima:

@@ -31,9 +31,9 @@ def coded_blocks(source: Table, columns: Sequence[Coding], labels: Labels) -> Co
 
 
 def _code(coded: tuple[Coding, ...], labels: Labels, rows: Rows, span: Span) -> CodedBlock:
-    codes = np.empty((rows.num_rows, len(coded)), np.uint16)
+    codes = np.empty((len(coded), rows.num_rows), np.uint16)
     for place, one in enumerate(coded):
-        codes[:, place] = one.codes(rows)
+        codes[place] = one.codes(rows)
     return CodedBlock(codes, labels.of(rows))
 
 
@@ -47,7 +47,7 @@ def _histograms(sizes: tuple[int, ...], classes: int, read: Any, content: Any, s
     block: CodedBlock = read(content, span)
     assert block.classes is not None
     return [
-        np.bincount(block.codes[:, place].astype(np.int64) * classes + block.classes, minlength=size * classes).reshape(
+        np.bincount(block.codes[place].astype(np.int64) * classes + block.classes, minlength=size * classes).reshape(
             size, classes
         )
         for place, size in enumerate(sizes)

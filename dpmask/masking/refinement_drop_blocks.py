@@ -34,7 +34,7 @@ class Part(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """A block's groups by quasi-identifier, their keys, which of them are dropped, and which rows are left."""
+    """A block's groups by quasi-identifier, with the rows left; their keys, which are dropped, and those rows."""
 
     groups: list[Grouped]
     keys: list[RowKeys]
@@ -46,10 +46,11 @@ def _left(block: CodedBlock, orders: Sequence[Order], drops: Drops, *, keep: boo
     groups = [groups_of(block, order.columns, order, keep=keep) for order in orders]
     keys = [node_keys(one.nodes) for one in groups]
     dropped = [among(one, gone) for one, gone in zip(keys, drops.keys, strict=True)]
-    left = np.ones(len(block.codes), np.bool_)
+    left = np.ones(block.codes.shape[1], np.bool_)
     for one, flags in zip(groups, dropped, strict=True):
-        left &= ~flags[one.rows]
-    return _Left(groups, keys, dropped, left)
+        if flags.any():
+            left &= ~flags[one.rows]
+    return _Left([only(one, left) for one in groups], keys, dropped, left)
 
 
 def group_sizes(
@@ -58,7 +59,7 @@ def group_sizes(
     """The sizes of groups that are tried: these are not kept."""
     left = _left(read(content, span), orders, drops, keep=False)
     found = {
-        order.number: sizes(keys, groups, left.rows, part.has(keys))
+        order.number: sizes(keys, groups, part.has(keys))
         for order, keys, groups in zip(orders, left.keys, left.groups, strict=True)
     }
     return {order.number: _within(order, found[order.number]) for order in orders}
@@ -90,9 +91,7 @@ def group_cells(
         counted = np.flatnonzero(part.has(keys) & ~dropped)
         _, size = cell_starts(groups.nodes[counted], order.values)
         found[order.number] = (
-            None
-            if size > order.budget
-            else count_cells(block.codes, order.columns, only(groups, left.rows), counted, order.values)
+            None if size > order.budget else count_cells(block.codes, order.columns, groups, counted, order.values)
         )
     return found
 
@@ -103,7 +102,7 @@ def codes_left(
     """For each attribute which codes records have that are left."""
     block = read(content, span)
     left = _left(block, orders, drops, keep=True).rows
-    return [np.bincount(block.codes[left, n], minlength=length) > 0 for n, length in enumerate(lengths)]
+    return [np.bincount(block.codes[n, left], minlength=length) > 0 for n, length in enumerate(lengths)]
 
 
 def merge_codes(left: list[Flags], right: list[Flags]) -> list[Flags]:

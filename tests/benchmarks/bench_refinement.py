@@ -1,21 +1,27 @@
 """Refinement of expanded Adult records: CPU from codes to the solution, for one quasi-identifier of 14 columns and for several.
 
-python tests/benchmarks/bench_refinement.py [--rows 1e6 1e7] [--requirements 30] [--data FOLDER]
+python tests/benchmarks/bench_refinement.py [--rows 1e6 1e7] [--requirements 30] [--suppress 0.05] [--data FOLDER] [--peer PYTHON]
 
 Records are expanded as in Fung et al. 2009, section 5.1.6: variations of each complete Adult record with 1 to 14 values drawn anew from
 their columns' domains. k = 50, classes from the income column. Limits: 6 CPU seconds for 1 million records, 60 for 10 million, from coded
-blocks to the solution; beside it all of `fit`, a pandas group-by of the same columns, and the mean over random sets of 2 to 5
-quasi-identifiers as a ratio to the single one. anjana's k-anonymity of the 45,222 records (k = 50, nine columns) is timed where it is
-installed; it asks for older numpy and pandas, so mostly it is not.
+blocks to the solution; beside it all of `fit`, a pandas group-by of the same columns, the mean over random sets of 2 to 5
+quasi-identifiers as a ratio to the single one, and the same with a share of records that may be dropped.
+
+Last, the 45,222 complete records with nine quasi-identifiers, k = 50: all of `fit`, a pandas group-by, and anjana's k-anonymity with the
+same trees, without dropped records and with up to 5 %. anjana asks for older numpy and pandas, so it has an interpreter of its own:
+python -m venv peer && peer/bin/pip install anjana pyarrow, then --peer peer/bin/python; without it that line says null.
 """
 
 import argparse
+import json
 import os
-import resource
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 import pandas as pd
-from common import Path, say, time
+from common import Path, PeakMemory, say, time
 
 import dpmask
 from dpmask.lake.taxonomy import read_taxonomy
@@ -49,32 +55,45 @@ def expanded(frame, rows, columns, rng):
     return pd.concat(parts, ignore_index=True).iloc[:rows]
 
 
-def method(frame, requirements):
+def method(frame, requirements, suppress=0.0):
     columns = dict.fromkeys(name for names, _ in requirements for name in names)
-    trees = {name: str(TREES / f"{name}.yaml") for name in columns if (TREES / f"{name}.yaml").exists()}
+    trees = {name: tree for name, tree in taxonomies().items() if name in columns}
     domains = {name: [int(frame[name].min()), int(frame[name].max()) + 1] for name in columns if name not in trees}
-    guide = {"column": "class"}
-    return dpmask.TopDownRefinement(requirements=requirements, taxonomies=trees, domains=domains, guide=guide)
+    options = {"guide": {"column": "class"}, "suppress_records": suppress}
+    return dpmask.TopDownRefinement(requirements=requirements, taxonomies=trees, domains=domains, **options)
 
 
-def timed(frame, requirements):
-    """CPU seconds from codes to the solution, of all of fit, and how many refinements there were."""
-    inside = []
-    plain = refinement.refine
+def taxonomies():
+    return {path.stem: str(path) for path in sorted(TREES.glob("*.yaml"))}
 
-    def clocked(*arguments, **options):
+
+class Clock:
+    """CPU seconds of one function of the module, wherever it is called from."""
+
+    def __init__(self, name):
+        self.name, self.plain, self.seconds = name, getattr(refinement, name), 0.0
+
+    def __call__(self, *arguments, **options):
         start = time.process_time()
-        outcome = plain(*arguments, **options)
-        inside.append(time.process_time() - start)
-        return outcome
+        try:
+            return self.plain(*arguments, **options)
+        finally:
+            self.seconds += time.process_time() - start
 
-    refinement.refine = clocked
-    try:
+    def __enter__(self):
+        setattr(refinement, self.name, self)
+        return self
+
+    def __exit__(self, *_):
+        setattr(refinement, self.name, self.plain)
+
+
+def timed(frame, requirements, suppress=0.0):
+    """CPU seconds from codes to the solution, of all of fit, and what was fitted."""
+    with Clock("refine_dropping" if suppress else "refine") as clock:
         start = time.process_time()
-        fitted = method(frame, requirements).fit(frame, seed=1)
-        return inside[0], time.process_time() - start, len(fitted.steps)
-    finally:
-        refinement.refine = plain
+        fitted = method(frame, requirements, suppress).fit(frame, seed=1)
+        return clock.seconds, time.process_time() - start, fitted
 
 
 def group_by(frame, columns):
@@ -83,28 +102,84 @@ def group_by(frame, columns):
     return time.process_time() - start
 
 
-def anjana_seconds(frame):
-    """anjana on the complete records, if it is there."""
-    try:
-        from anjana.anonymity import k_anonymity
-    except ImportError:
-        return None
-    names = [path.stem for path in sorted(TREES.glob("*.yaml"))]
-    levels = {}
-    for name in names:
-        tree = read_taxonomy(str(TREES / f"{name}.yaml"), "bench")
-        values = sorted(frame[name].astype(str).unique())
-        levels[name] = {0: np.array(values, dtype=object), 1: np.array([tree.value] * len(values), dtype=object)}
-    start = time.process_time()
-    k_anonymity(frame[names].astype(str), [], names, K, 0, levels)
-    return time.process_time() - start
+def levels_of(tree):
+    """The values of a taxonomy and what each is on every level above, the shorter ways up filled with the root."""
+    ways = []
+
+    def walk(branch, above):
+        if branch.children:
+            for child in branch.children:
+                walk(child, [branch.value, *above])
+        else:
+            ways.append([branch.value, *above])
+
+    walk(tree, [])
+    most = max(map(len, ways))
+    return [list(level) for level in zip(*([*way, *[tree.value] * (most - len(way))] for way in ways), strict=True)]
+
+
+def ages(frame):
+    """Ages in spans of 5, 10, 20 and 40 years, as a tree for both."""
+    values = sorted(frame["age"].unique().tolist())
+    spans = [[f"{value // width * width} ({width})" for value in values] for width in (5, 10, 20, 40)]
+    return [[str(value) for value in values], *spans, ["any age"] * len(values)]
+
+
+def as_table(levels, path):
+    path.write_text("\n".join(";".join(row) for row in zip(*levels, strict=True)) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def beside_peers(frame, peer, rounds=3):
+    """The complete records: ours, a pandas group-by and anjana, the same trees for the first and the last."""
+    levels = {name: levels_of(read_taxonomy(path, "bench")) for name, path in taxonomies().items()}
+    for name, one in levels.items():
+        there = [value in set(frame[name].astype(str)) for value in one[0]]
+        levels[name] = [[value for value, seen in zip(level, there, strict=True) if seen] for level in one]
+    levels["age"] = ages(frame)
+    columns = list(levels)
+    with tempfile.TemporaryDirectory() as folder:
+        trees = {name: as_table(one, Path(folder) / f"{name}.csv") for name, one in levels.items()}
+        for share in (0.0, 0.05):
+            ours = dpmask.TopDownRefinement(
+                requirements=[(columns, K)], taxonomies=trees, guide={"column": "class"}, suppress_records=share
+            )
+            seconds = []
+            for _ in range(rounds):
+                start = time.process_time()
+                fitted = ours.fit(frame, seed=1)
+                seconds.append(time.process_time() - start)
+            masked = fitted.mask(frame)
+            theirs = anjana(frame[columns], levels, 100 * share, Path(folder), peer)
+            say(
+                benchmark="refinement, adult",
+                suppress=share,
+                cpu_fit=min(seconds),
+                rows=len(masked),
+                groups=len(masked.groupby(columns, observed=True)),
+                cpu_pandas_group_by=min(group_by(frame, columns) for _ in range(rounds)),
+                anjana=theirs,
+                anjana_to_ours=theirs and theirs["cpu"] / min(seconds),
+            )
+
+
+def anjana(frame, levels, suppressed, folder, peer):
+    """anjana on these records, if there is an interpreter that has it."""
+    frame.to_parquet(folder / "table.parquet")
+    (folder / "levels.json").write_text(json.dumps(levels))
+    script = Path(__file__).with_name("peer_anjana.py")
+    asked = [peer, "-W", "ignore", script, folder / "table.parquet", folder / "levels.json", K, suppressed]
+    ended = subprocess.run(list(map(str, asked)), capture_output=True, text=True, check=False)
+    return json.loads(ended.stdout.splitlines()[-1]) if ended.returncode == 0 else None
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7])
     parser.add_argument("--requirements", type=int, default=30)
+    parser.add_argument("--suppress", type=float, default=0.05)
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--peer", default=sys.executable)
     options = parser.parse_args(arguments)
     frame, rng = adult(options.data), np.random.default_rng(1)
     columns = [name for name in frame.columns if name != "class"]
@@ -112,9 +187,8 @@ def main(arguments=None):
     found = []
     for rows in map(int, options.rows):
         table = expanded(frame, rows, columns, rng)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        rounds, whole, steps = timed(table, [(columns, K)])
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
+        with PeakMemory([os.getpid()]) as memory:
+            rounds, whole, fitted = timed(table, [(columns, K)])
         found.append(rounds)
         say(
             benchmark="refinement",
@@ -122,15 +196,17 @@ def main(arguments=None):
             cpu_rounds=rounds,
             limit=LIMIT_PER_MILLION * rows / 1e6,
             cpu_fit=whole,
-            refinements=steps,
-            peak_grown_mb=grown,
+            refinements=len(fitted.steps),
+            peak_grown_mb=(memory.peak[os.getpid()] - memory.start[os.getpid()]) / 1e6,
             cpu_pandas_group_by=group_by(table, columns),
         )
         if rows == int(options.rows[0]):
             several = [timed(table, random_requirements(columns, rng))[0] for _ in range(options.requirements)]
             say(benchmark="refinement, several", ratio_to_one=float(np.mean(several) / rounds), worst=max(several))
-    one = timed(frame, [(columns, K)])[1]
-    say(benchmark="refinement, adult", cpu_fit=one, cpu_anjana=anjana_seconds(frame))
+            dropping, _, fitted = timed(table, [(columns, K)], options.suppress)
+            told = {"refinements": len(fitted.steps), "dropped": fitted.figures.suppressed}
+            say(benchmark="refinement, dropping", rows=rows, cpu_rounds=dropping, ratio=dropping / rounds, **told)
+    beside_peers(frame, options.peer)
     return found
 
 

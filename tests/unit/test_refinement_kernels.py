@@ -7,6 +7,7 @@ from refinement_reference import Reference
 
 import dpmask
 from dpmask.errors import InputError, JobError
+from dpmask.kernels import refinement as kernel
 from dpmask.lake import coding
 from dpmask.masking import refinement_drops, refinement_rounds
 
@@ -90,6 +91,16 @@ def test_a_small_budget_changes_nothing(seed, monkeypatch):
     usual = fitted(frame, requirements, {"column": "class"})
     monkeypatch.setattr(refinement_rounds, "CELL_BUDGET", 8)
     assert fitted(frame, requirements, {"column": "class"}).steps == usual.steps
+
+
+@pytest.mark.parametrize("share", [0.0, 2.0])
+@pytest.mark.parametrize("suppress", [0.0, 0.05])
+def test_rows_are_counted_in_either_order(share, suppress, monkeypatch):
+    """Group by group, or from row to row."""
+    frame, requirements = random_case(3)
+    usual = fitted(frame, requirements, {"column": "class"}, suppress_records=suppress)
+    monkeypatch.setattr(kernel, "_SOME", share)
+    assert fitted(frame, requirements, {"column": "class"}, suppress_records=suppress).steps == usual.steps
 
 
 @pytest.mark.parametrize("seed", range(24))
