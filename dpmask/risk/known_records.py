@@ -46,6 +46,7 @@ from dpmask.lake.pairs import masked_name, pair
 Floats = NDArray[np.float64]
 
 _WHO = "known_records"
+PASSES = 2  # over both tables, about
 _MAPS: dict[str, Callable[[Floats, Floats], Map | Curve]] = {
     "rotation": rotation,
     "linear": linear,
