@@ -22,9 +22,10 @@ BEFORE, AFTER = "#4c7fd0", "#e08214"
 _FAINT = {"domainOpacity": 0.4, "tickOpacity": 0.4, "gridOpacity": 0.15}
 _COLOURS = {"domainColor": "currentColor", "tickColor": "currentColor", "gridColor": "currentColor"}
 _TEXT = {"labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 11, "titleFontSize": 11}
+_PADDING = 2
 _CONFIG = {
     "background": None,
-    "padding": 2,
+    "padding": _PADDING,
     "config": {
         "font": "sans-serif",
         "view": {"stroke": None},
@@ -33,6 +34,7 @@ _CONFIG = {
         "text": {"fill": "currentColor"},
     },
 }
+_WIDEST = 34  # letters
 _OPENING = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"[^>]*>')
 _SHARE = {"type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4}}
 
@@ -78,7 +80,7 @@ def category_chart(labels: Sequence[str], sides: Mapping[str, Sequence[float]], 
             "color": colour,
         },
     }
-    return _drawn(spec, rows, label)
+    return _drawn(spec, rows, label, labels)
 
 
 def matrix_chart(columns: Sequence[str], matrix: Sequence[Sequence[float | None]], label: str) -> Markup:
@@ -111,14 +113,14 @@ def matrix_chart(columns: Sequence[str], matrix: Sequence[Sequence[float | None]
             },
         },
     }
-    return _drawn(spec, rows, label)
+    return _drawn(spec, rows, label, columns)
 
 
 def sizes_chart(groups: Mapping[str, int], label: str) -> Markup:
     """How many groups there are of each size."""
-    rows = [{"size": size, "groups": count} for size, count in groups.items()]
+    rows = [{"size": size.replace("more than", ">"), "groups": count} for size, count in groups.items()]
     spec = {
-        "width": {"step": 14},
+        "width": max(14 * len(rows), 140),
         "height": 120,
         "mark": {"type": "bar", "color": AFTER},
         "encoding": {
@@ -152,7 +154,7 @@ def risk_chart(risks: Sequence[Mapping[str, Any]], label: str) -> Markup:
             },
         ],
     }
-    return _drawn(spec, list(risks), label)
+    return _drawn(spec, list(risks), label, [one["name"] for one in risks])
 
 
 def convergence_chart(shifts: Mapping[str, Sequence[float]], label: str) -> Markup:
@@ -221,10 +223,13 @@ def map_chart(points: Sequence[Mapping[str, Any]], axes: tuple[str, str], label:
     return _drawn(spec, list(points), label)
 
 
-def _drawn(spec: Mapping[str, Any], rows: list[Any], label: str) -> Markup:
+def _drawn(spec: Mapping[str, Any], rows: list[Any], label: str, beside: Sequence[str] = ()) -> Markup:
+    """A chart; ``beside`` are the texts at its left, for which there must be room in wider fonts than Vega reckons."""
     import vl_convert
 
-    whole = {**_CONFIG, **spec, "data": {"values": rows}}
+    sides = dict.fromkeys(("left", "right", "top", "bottom"), _PADDING)
+    sides["left"] += min(max(map(len, beside), default=0), _WIDEST)
+    whole = {**_CONFIG, **spec, "padding": sides, "data": {"values": rows}}
     return _inline(vl_convert.vegalite_to_svg(json.dumps(whole), allowed_base_urls=[]), label)
 
 
