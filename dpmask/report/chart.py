@@ -125,7 +125,12 @@ def sizes_chart(groups: Mapping[str, int], label: str) -> Markup:
         "mark": {"type": "bar", "color": AFTER},
         "encoding": {
             "x": {"field": "size", "type": "ordinal", "sort": None, "title": "records in a group"},
-            "y": {"field": "groups", "type": "quantitative", "title": "groups", "axis": {"tickCount": 4}},
+            "y": {
+                "field": "groups",
+                "type": "quantitative",
+                "title": "groups",
+                "axis": {"tickCount": 4, "titlePadding": 8},
+            },
         },
     }
     return _drawn(spec, rows, label)
@@ -196,7 +201,7 @@ def map_chart(points: Sequence[Mapping[str, Any]], axes: tuple[str, str], label:
         "title": f"{axes[0]}: risked",
         "scale": {"zero": False, "padding": 12},
     }
-    x["axis"] = y["axis"] = {"tickCount": 6}
+    x["axis"] = y["axis"] = {"tickCount": 6, "titlePadding": 12}
     size = {"size": 90, "strokeWidth": 2, "opacity": 1, "color": AFTER}
     spec = {
         "width": 460,

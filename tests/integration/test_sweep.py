@@ -71,6 +71,8 @@ def test_a_whole_step_as_a_value(swept):
     found, _ = points(swept, f"mask[0]={noise},{groups}")
     assert [point["parameters"]["mask[0]"]["method"] for point in found["points"]] == ["noise", "microaggregation"]
     assert "microaggregation.loss" in found["points"][1]["values"]
+    assert [point["typed"]["mask[0]"] for point in found["points"]] == [noise, groups]
+    assert f"mask[0] = {noise if found['recommended'] == 0 else groups}" in found["recommendation"]
 
 
 def test_nothing_is_published_and_nothing_staged_is_left(swept):
