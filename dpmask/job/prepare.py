@@ -63,8 +63,8 @@ def prepare(job: Job, *, overwrite: bool = False) -> Prepared:
     lake = open_lake(job)
     _check_roles(job, lake)
     _check_steps(job, lake)
-    _check_writable(target)
-    _check_writable(private)
+    check_writable(target)
+    check_writable(private)
     run, standing = _run_digest(job, lake, key), standing_release(target)
     if standing is not None and standing.run != run and not overwrite:
         raise in_the_way(target)
@@ -204,7 +204,7 @@ def _under(job: Job, path: tuple[str | int, ...], check: Any) -> None:
         raise JobError(job.text.error(path, str(error))) from None
 
 
-def _check_writable(place: Place) -> None:
+def check_writable(place: Place) -> None:
     """Refuse a local folder that this user cannot write to. A store tells only when it is tried."""
     if not place.local:
         return
