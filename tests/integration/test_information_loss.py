@@ -69,7 +69,7 @@ def agrees(found, frame, masked, columns):
 
 
 @pytest.mark.parametrize("name", ["census", "tarragona"])
-def test_pil_of_reference_data(reference, name):
+def test_pil_of_reference_data(reference, name, monkeypatch):
     frame = pd.read_csv(reference / f"{name}.csv").astype(float)
     rng = np.random.default_rng(0)
     masked = frame + 0.1 * rng.normal(size=frame.shape) * frame.std().to_numpy()
@@ -78,6 +78,10 @@ def test_pil_of_reference_data(reference, name):
     agrees(found, frame, masked, columns)
     same = PIL(frame, frame, columns=columns)
     assert (same.value, same.at_reference) == (0.0, 0.0)
+    monkeypatch.setattr(order, "_SAMPLE", 60)  # so that further passes are made
+    again, labels = passes_of(lambda: PIL(in_parts(frame, 3), in_parts(masked, 2), columns=columns))
+    assert len(labels) == 8  # Dask frames are counted first; then three passes over each
+    assert again.parts == pytest.approx(dict(found.parts), rel=1e-12)
 
 
 def test_pil_by_hand():
