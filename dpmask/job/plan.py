@@ -11,7 +11,6 @@ from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, prepare
 
 _BLOCKS_IN_MEMORY = 6
-_REPORT_PASSES = 2  # over both tables: ranges, and what lies in them
 _WRITE_COST = 2.5
 """CPU of masking, encoding and hashing a block, in units of reading one; see tests/benchmarks/bench_noise.py."""
 
@@ -22,7 +21,7 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
     lake = prepared.lake
     seconds, size = _sample(prepared)
     passes = sum(method.passes for method in job.methods)
-    measured = passes_of(job.measures, lake.schema) + _REPORT_PASSES
+    measured = passes_of(job.measures, lake.schema) + 1  # and the report; each goes over both tables
     work = (passes + 2 * measured + 1 + _WRITE_COST + 1) * seconds * lake.rows / lake.blocks[0].rows
     masking = sum(method.work(lake.rows) for method in job.methods)
     masked = {column for method in job.methods for column in method.masks}

@@ -138,7 +138,13 @@ def sizes_chart(groups: Mapping[str, int], label: str) -> Markup:
 
 def risk_chart(risks: Sequence[Mapping[str, Any]], label: str) -> Markup:
     """Each rate with its interval as a point with whiskers, and what guessing scores as a stroke."""
-    y = {"field": "name", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 200, "ticks": False}}
+    y = {
+        "field": "name",
+        "type": "nominal",
+        "title": None,
+        "sort": None,
+        "axis": {"labelLimit": 200, "labelPadding": 8, "ticks": False},
+    }
     x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 5}}
     spec = {
         "width": 320,
