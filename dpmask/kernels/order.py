@@ -116,7 +116,7 @@ def window(centers: Floats, reach: float) -> tuple[Keys, Keys]:
 
     A rounded difference does not fall as x grows, so the last one is found by halving the range of keys.
     """
-    return order_keys(-from_keys(_last(-centers, reach))), _last(centers, reach)
+    return order_keys(-from_keys(_last(-centers, reach))), _last(np.ascontiguousarray(centers), reach)
 
 
 @compiled(reassociate=False, contract=False)
