@@ -77,7 +77,10 @@ def count_at(splitters: Sequence[Keys], columns: Sequence[Floats]) -> list[Posit
 def _counted(values: Floats, cuts: Keys) -> Positions:
     """By a grid over the cuts, unless a sort of the values is faster: where cuts crowd in few places."""
     if _is_double(cuts).all():
-        edges, back = np.unique(cuts, return_inverse=True)
+        if (cuts[1:] > cuts[:-1]).all():
+            edges, back = cuts, np.arange(len(cuts))
+        else:
+            edges, back = np.unique(cuts, return_inverse=True)
         grid = grid_over(from_keys(edges))
         if grid.crowding < _CROWDED:
             counts = np.cumsum(slot_counts(values, grid))

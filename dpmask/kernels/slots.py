@@ -53,16 +53,11 @@ class Grid(NamedTuple):
 
 def grid_over(edges: Floats) -> Grid:
     """A grid over different doubles, sorted."""
-    low, scale = _even(edges)
-    coarse = np.empty(len(edges), np.uint32)
-    _coarse_cells(edges, low, scale, coarse)
-    held = np.bincount(coarse, minlength=_COARSE + 3)
-    fine = np.maximum(held * min(_PER_EDGE, max(_FINE // max(len(edges), 1), 1)), 1)
-    left, slope = _inside(edges, held, fine)
-    base = (np.cumsum(fine) - fine).astype(np.uint32)
-    starts = np.zeros(fine.sum() + 1, np.uint32)
-    grid = Grid(np.append(edges, np.nan), low, scale, left, slope, fine - 1.0, base, starts)
-    _add_starts(grid)
+    per_edge = min(_PER_EDGE, max(_FINE // max(len(edges), 1), 1))
+    left, slope, last = np.zeros((3, _COARSE + 3))
+    base, starts = np.empty(_COARSE + 3, np.uint32), np.zeros(len(edges) * per_edge + _COARSE + 4, np.uint32)
+    grid = Grid(np.append(edges, np.nan), *_even(edges), left, slope, last, base, starts)
+    _lay_out(grid, per_edge)
     return grid
 
 
@@ -74,17 +69,6 @@ def _even(edges: Floats) -> tuple[float, float]:
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         scale = _COARSE / (high - low)
     return (float(low), float(scale)) if 0.0 < scale < np.inf else (float(edges[0]), 0.0)
-
-
-def _inside(edges: Floats, held: Counts, fine: Counts) -> tuple[Floats, Floats]:
-    """Where each coarse cell's fine ones start, and how many there are to a unit; none with less than two edges."""
-    end = np.cumsum(held)
-    padded = np.append(edges, 0.0)
-    first, last = padded[end - held], padded[end - 1]
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        slope = (fine - 1) / (last - first)
-    useful = (held > 1) & (slope > 0.0) & (slope < np.inf)
-    return np.where(held > 0, first, 0.0), np.where(useful, slope, 0.0)
 
 
 def slot_counts(values: Floats, grid: Grid) -> Counts:
@@ -138,16 +122,24 @@ def _slot(value: float, cell: np.uint32, grid: Grid) -> np.uint64:
 
 
 @compiled(reassociate=False, contract=False)
-def _coarse_cells(values: Floats, low: float, scale: float, found: Starts) -> None:
-    for row in range(len(values)):
-        found[row] = _coarse(values[row], low, scale)
-
-
-@compiled(reassociate=False, contract=False)
-def _add_starts(grid: Grid) -> None:
-    """Count the edges before each cell."""
-    for number in range(len(grid.edges) - 1):
-        grid.starts[_cell(grid.edges[number], grid) + np.uint32(1)] += np.uint32(1)
+def _lay_out(grid: Grid, per_edge: int) -> None:
+    """Give each coarse cell its fine ones, and count the edges before each of these."""
+    edges = grid.edges[: len(grid.edges) - 1]
+    held = np.zeros(len(grid.base), np.int64)
+    for edge in edges:
+        held[_coarse(edge, grid.low, grid.scale)] += 1
+    first = cells = 0
+    for coarse in range(len(held)):
+        fine = max(held[coarse] * per_edge, 1)
+        grid.base[coarse], grid.last[coarse] = cells, fine - 1.0
+        if held[coarse] > 1:
+            slope = (fine - 1) / (edges[first + held[coarse] - 1] - edges[first])
+            if 0.0 < slope < np.inf:
+                grid.left[coarse], grid.slope[coarse] = edges[first], slope
+        first += held[coarse]
+        cells += fine
+    for edge in edges:
+        grid.starts[_cell(edge, grid) + np.uint32(1)] += np.uint32(1)
     for cell in range(1, len(grid.starts)):
         grid.starts[cell] += grid.starts[cell - 1]
 
