@@ -220,6 +220,16 @@ def verify(release: str, scheduler: str | None, cluster: str | None, signer: str
     say(f"  {verified.origin}")
 
 
+def _columns(name: str, told: str) -> Callable[[Any], Any]:
+    """An option that names columns, in one list or several."""
+    return click.option(name, multiple=True, metavar="A,B,...", callback=_names, help=told)
+
+
+def _names(_context: Any, _option: Any, given: tuple[str, ...]) -> list[str]:
+    found = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    return list(dict.fromkeys(found))
+
+
 @cli.command()
 @click.argument("original")
 @click.argument("masked")
@@ -230,9 +240,9 @@ def verify(release: str, scheduler: str | None, cluster: str | None, signer: str
     metavar="COLUMN | position | FOLDER",
     help="A column that is unique in both, the position, or the private folder of the run that made the release.",
 )
-@click.option("--columns", metavar="A,B,...", help="Numeric columns to compare; all that both have, unless said.")
-@click.option("--quasi", metavar="A,B,...", help="Quasi-identifiers, taken jointly, to measure groups by.")
-@click.option("--sensitive", metavar="A,B,...", help="What an intruder wants to learn of a group.")
+@_columns("--columns", "Columns to compare; all numeric ones that both have, unless said.")
+@_columns("--quasi", "Quasi-identifiers, taken jointly, to measure groups by.")
+@_columns("--sensitive", "What an intruder wants to learn of a group.")
 @click.option("--json", "json_file", metavar="FILE", help="Write all numbers to this file; - prints them.")
 @click.option("--report", metavar="FILE", help="Draw all of it, and the columns before and after, on one HTML page.")
 @_on_cluster
@@ -241,9 +251,9 @@ def evaluate(
     original: str,
     masked: str,
     paired_by: str,
-    columns: str | None,
-    quasi: str | None,
-    sensitive: str | None,
+    columns: list[str],
+    quasi: list[str],
+    sensitive: list[str],
     json_file: str | None,
     report: str | None,
     scheduler: str | None,
@@ -260,9 +270,9 @@ def evaluate(
             original,
             masked,
             paired_by=paired_by,
-            columns=_names(columns),
-            quasi=_names(quasi),
-            sensitive=_names(sensitive),
+            columns=columns,
+            quasi=quasi,
+            sensitive=sensitive,
             report=report,
         )
     progress.close()
@@ -272,10 +282,6 @@ def evaluate(
         say_evaluated(found)
         if report is not None:
             say(f"Report: {report}")
-
-
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()] if text else []
 
 
 def _write_json(found: dict[str, Any], path: str) -> None:

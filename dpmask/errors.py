@@ -76,7 +76,8 @@ class Interrupted(DpmaskError):  # noqa: N818 - it is what somebody did
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint naming the closest known name, or listing them all when none is close."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=1)
+    folded = {one.casefold(): one for one in names}
+    close = get_close_matches(name, names, n=1) or get_close_matches(name.casefold(), folded, n=1)
     if close:
-        return f"Did you mean '{close[0]}'?"
+        return f"Did you mean '{close[0] if close[0] in names else folded[close[0]]}'?"
     return f"Known: {', '.join(names)}." if names else ""

@@ -147,7 +147,7 @@ def say_swept(swept: dict[str, Any]) -> None:
     header = [*names, swept["risk"], swept["loss"], "policy", "frontier"]
     rows = [
         [
-            *map(str, point["parameters"].values()),
+            *point["typed"].values(),
             f"{point['risk']:.4g}",
             f"{point['loss']:.4g}",
             "holds" if point["holds"] else "broken",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from dpmask.engine.progress import note
 from dpmask.errors import DpmaskError, InputError, JobError
 from dpmask.job.measures import MEASURES, about, from_roles, measure_function, module_of, takers
+from dpmask.job.prepare import check_writable
 from dpmask.lake.columns import is_numeric, require_known
 from dpmask.lake.footers import MANIFEST, glob_root
 from dpmask.lake.pairing import in_source_order, pair_by_column, recut
@@ -22,6 +23,7 @@ from dpmask.report.page import evaluation_page
 
 _WHO = "evaluate"
 POSITION = "position"
+_OPTIONS = ("columns", "quasi", "sensitive")
 _DEPTH = 4  # release, data, its identity, a file
 
 
@@ -50,14 +52,18 @@ def evaluate(
     Without ``columns``, the numeric columns that both tables have; ``quasi`` and ``sensitive`` are for groups. With
     ``report``, all of it is also written to that place as one HTML page.
     """
+    if report is not None:
+        check_writable(Place(report.rpartition("/")[0] or "."))  # before anything is measured
     lakes = read_lake(original, block_rows=block_rows), read_lake(masked, block_rows=block_rows)
     chosen = _columns(lakes, columns, paired_by)
     sides = _paired(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
-    given = {"columns": chosen, "quasi": list(quasi), "sensitive": list(sensitive)}
+    given = dict(zip(_OPTIONS, (chosen, list(quasi), list(sensitive)), strict=True))
     found = _measured(sides, given)
     measured = [one for one in found if "values" in one]
     if not measured:
-        raise InputError("\n".join([f"{_WHO}: nothing could be measured.", *(f"  {one['reason']}" for one in found)]))
+        none = "" if chosen else " The tables have no numeric column in common."
+        reasons = [f"  {one['reason']}" for one in found]
+        raise InputError("\n".join([f"{_WHO}: nothing could be measured.{none}", *reasons]))
     told = {
         "original": {"url": original, "rows": lakes[0].rows},
         "masked": {"url": masked, "rows": lakes[1].rows},
@@ -179,7 +185,7 @@ def _asked(name: str, given: Mapping[str, list[str]]) -> _Asked:
         known["columns"] = known["columns"][: getattr(module_of(name), "MOST_COLUMNS", None)]
     lacking = [key for key, one in parameters.items() if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
     lacking = [key for key in (*lacking, *from_roles(name)) if key not in known and key != "sensitive"]
-    return _Asked(name, known, lacking)
+    return _Asked(name, known, list(dict.fromkeys(lacking)))
 
 
 def _measured(sides: Sides, given: Mapping[str, list[str]]) -> list[dict[str, Any]]:
@@ -191,10 +197,16 @@ def _measured(sides: Sides, given: Mapping[str, list[str]]) -> list[dict[str, An
     return [_result(one, take.get(one.name)) for one in asked]
 
 
+def _needs(name: str, lacking: Sequence[str]) -> str:
+    other = [key for key in lacking if key not in _OPTIONS]
+    how = "Measure it in a job, or from Python" if other else f"Say --{lacking[0]} A,B"
+    return f"{name}: needs {', '.join(lacking)}. {how}."
+
+
 def _result(asked: _Asked, take: Callable[[], Any] | None) -> dict[str, Any]:
     name = asked.measure
     if take is None:
-        return {"measure": name, "reason": f"{name}: needs {', '.join(asked.lacking)}"}
+        return {"measure": name, "reason": _needs(name, asked.lacking)}
     note(name)
     try:
         result = take()

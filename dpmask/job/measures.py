@@ -13,7 +13,8 @@ from dpmask import risk, utility
 from dpmask.errors import InputError, JobError
 from dpmask.lake.columns import is_numeric, require_numeric
 from dpmask.lake.table import Table
-from dpmask.utility.together import Asked, groups_of, take_together
+from dpmask.utility.looking import passes_for
+from dpmask.utility.together import SHARED, Asked, groups_of, needs_of, take_together
 
 MEASURES = {**utility.MEASURES, **risk.MEASURES}
 
@@ -61,6 +62,22 @@ def takers(original: Table, masked: Table, asked: Sequence[Asked]) -> dict[str, 
 
 def _numeric_in(schemas: Sequence[Any], column: str) -> bool:
     return all(column in schema.names and is_numeric(schema.field(column).type) for schema in schemas)
+
+
+def passes_of(asked: Sequence[Asked], schema: Any) -> int:
+    """About how many passes over both tables measures take, shared ones counted once."""
+    groups = groups_of(asked, partial(_numeric_in, (schema,)), as_many=True)
+    together = [one for group in groups for one in group]
+    alone = [_passes_alone(one) for one in asked if one not in together]
+    return sum(passes_for(needs_of(one.measure for one in group)) for group in groups) + sum(alone)
+
+
+def _passes_alone(asked: Asked) -> int:
+    module = module_of(asked.measure)
+    if asked.measure in SHARED:
+        return passes_for(module.NEEDS)
+    columns = len(asked.parameters.get("columns", ()))
+    return int(getattr(module, "PASSES", 1) + getattr(module, "PASSES_PER_COLUMN", 0) * columns)
 
 
 def about(name: str, result: Any) -> dict[str, str]:

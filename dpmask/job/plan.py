@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from dpmask.engine.passes import Span, threads
+from dpmask.job.measures import passes_of
 from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, prepare
 
@@ -20,8 +21,8 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
     lake = prepared.lake
     seconds, size = _sample(prepared)
     passes = sum(method.passes for method in job.methods)
-    measured = 2 * (len(job.measures) + 1)  # and the report, which compares the tables once
-    work = (passes + measured + 1 + _WRITE_COST + 1) * seconds * lake.rows / lake.blocks[0].rows
+    measured = passes_of(job.measures, lake.schema) + 1  # and the report; each goes over both tables
+    work = (passes + 2 * measured + 1 + _WRITE_COST + 1) * seconds * lake.rows / lake.blocks[0].rows
     masking = sum(method.work(lake.rows) for method in job.methods)
     masked = {column for method in job.methods for column in method.masks}
     return {

@@ -7,6 +7,7 @@ the private folder under the digest of job, input and key, so a sweep that was s
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
@@ -81,7 +82,7 @@ def sweep(
     points: list[dict[str, Any]] = []
     for number, (values, job) in enumerate(jobs, start=1):
         tell(f"{number} of {len(jobs)}: {_told(values)}")
-        points.append({"parameters": values, **_point(job, goals, tell)})
+        points.append({"parameters": values, "typed": _typed(values), **_point(job, goals, tell)})
     for point in points:
         point["frontier"] = not any(_beats(other, point) for other in points)
     best = _best(points)
@@ -187,8 +188,17 @@ def _best(points: Sequence[Mapping[str, Any]]) -> int | None:
     return min(allowed, key=lambda number: (points[number]["loss"], points[number]["risk"]), default=None)
 
 
+def _typed(values: Mapping[str, Any]) -> dict[str, str]:
+    """Values as one would type them: lists and whole steps in YAML, on one line."""
+    form: Any = {"default_flow_style": True, "sort_keys": False, "allow_unicode": True, "width": math.inf}
+    return {
+        name: yaml.safe_dump(value, **form).strip() if isinstance(value, dict | list) else str(value)
+        for name, value in values.items()
+    }
+
+
 def _told(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in values.items())
+    return ", ".join(f"{name} = {value}" for name, value in _typed(values).items())
 
 
 def _recommendation(points: Sequence[Mapping[str, Any]], best: int | None, goals: Sequence[Goal]) -> str:

@@ -77,7 +77,10 @@ def count_at(splitters: Sequence[Keys], columns: Sequence[Floats]) -> list[Posit
 def _counted(values: Floats, cuts: Keys) -> Positions:
     """By a grid over the cuts, unless a sort of the values is faster: where cuts crowd in few places."""
     if _is_double(cuts).all():
-        edges, back = np.unique(cuts, return_inverse=True)
+        if (cuts[1:] > cuts[:-1]).all():
+            edges, back = cuts, np.arange(len(cuts))
+        else:
+            edges, back = np.unique(cuts, return_inverse=True)
         grid = grid_over(from_keys(edges))
         if grid.crowding < _CROWDED:
             counts = np.cumsum(slot_counts(values, grid))
@@ -116,7 +119,7 @@ def window(centers: Floats, reach: float) -> tuple[Keys, Keys]:
 
     A rounded difference does not fall as x grows, so the last one is found by halving the range of keys.
     """
-    return order_keys(-from_keys(_last(-centers, reach))), _last(centers, reach)
+    return order_keys(-from_keys(_last(-centers, reach))), _last(np.ascontiguousarray(centers), reach)
 
 
 @compiled(reassociate=False, contract=False)

@@ -53,16 +53,12 @@ class Grid(NamedTuple):
 
 def grid_over(edges: Floats) -> Grid:
     """A grid over different doubles, sorted."""
-    low, scale = _even(edges)
-    coarse = np.empty(len(edges), np.uint32)
-    _coarse_cells(edges, low, scale, coarse)
-    held = np.bincount(coarse, minlength=_COARSE + 3)
-    fine = np.maximum(held * min(_PER_EDGE, max(_FINE // max(len(edges), 1), 1)), 1)
-    left, slope = _inside(edges, held, fine)
-    base = (np.cumsum(fine) - fine).astype(np.uint32)
-    starts = np.zeros(fine.sum() + 1, np.uint32)
-    _add_starts(edges, low, scale, left, slope, fine - 1.0, base, starts)
-    return Grid(np.append(edges, np.nan), low, scale, left, slope, fine - 1.0, base, starts)
+    per_edge = min(_PER_EDGE, max(_FINE // max(len(edges), 1), 1))
+    left, slope, last = np.zeros((3, _COARSE + 3))
+    base, starts = np.empty(_COARSE + 3, np.uint32), np.zeros(len(edges) * per_edge + _COARSE + 4, np.uint32)
+    grid = Grid(np.append(edges, np.nan), *_even(edges), left, slope, last, base, starts)
+    _lay_out(grid, per_edge)
+    return grid
 
 
 def _even(edges: Floats) -> tuple[float, float]:
@@ -75,28 +71,17 @@ def _even(edges: Floats) -> tuple[float, float]:
     return (float(low), float(scale)) if 0.0 < scale < np.inf else (float(edges[0]), 0.0)
 
 
-def _inside(edges: Floats, held: Counts, fine: Counts) -> tuple[Floats, Floats]:
-    """Where each coarse cell's fine ones start, and how many there are to a unit; none with less than two edges."""
-    end = np.cumsum(held)
-    padded = np.append(edges, 0.0)
-    first, last = padded[end - held], padded[end - 1]
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        slope = (fine - 1) / (last - first)
-    useful = (held > 1) & (slope > 0.0) & (slope < np.inf)
-    return np.where(held > 0, first, 0.0), np.where(useful, slope, 0.0)
-
-
 def slot_counts(values: Floats, grid: Grid) -> Counts:
     """How many values each slot holds."""
     counts = np.zeros(grid.slots, np.int64)
-    _count(values, *grid, np.empty(0, np.bool_), counts, np.empty(0, np.int64))
+    _count(values, grid, np.empty(0, np.bool_), counts, np.empty(0, np.int64))
     return counts
 
 
 def slot_counts_and_rows(values: Floats, grid: Grid, wanted: NDArray[np.bool_]) -> tuple[Counts, Counts]:
     """How many values each slot holds, and the rows whose slots are wanted."""
     counts, rows = np.zeros(grid.slots, np.int64), np.empty(len(values) + 1, np.int64)
-    return counts, rows[: _count(values, *grid, wanted, counts, rows)]
+    return counts, rows[: _count(values, grid, wanted, counts, rows)]
 
 
 # Indices are unsigned, so that no code is made for those that count from the end.
@@ -113,75 +98,62 @@ def _coarse(value: float, low: float, scale: float) -> np.uint32:
 
 
 @compiled(part=True, reassociate=False, contract=False)
-def _cell(value: float, low: float, scale: float, left: Floats, slope: Floats, last: Floats, base: Starts) -> np.uint32:
+def _cell(value: float, grid: Grid) -> np.uint32:
     """The number of a value's fine cell, which does not fall as values grow; the last for what is missing."""
-    coarse = _coarse(value, low, scale)
-    place = (value - left[coarse]) * slope[coarse]
+    coarse = _coarse(value, grid.low, grid.scale)
+    place = (value - grid.left[coarse]) * grid.slope[coarse]
     place = place if place > 0.0 else 0.0
-    place = place if place < last[coarse] else last[coarse]
-    return np.uint32(base[coarse] + np.uint32(place))
+    place = place if place < grid.last[coarse] else grid.last[coarse]
+    return np.uint32(grid.base[coarse] + np.uint32(place))
 
 
 @compiled(part=True, reassociate=False, contract=False)
-def _slot(value: float, cell: np.uint32, edges: Floats, starts: Starts) -> np.uint64:
-    first, last = np.int64(starts[cell]), np.int64(starts[cell + np.uint32(1)])
+def _slot(value: float, cell: np.uint32, grid: Grid) -> np.uint64:
+    first, last = np.int64(grid.starts[cell]), np.int64(grid.starts[cell + np.uint32(1)])
     if last - first > 1:
         while first < last:  # the first edge that is not below the value
             middle = (first + last) >> 1
-            if edges[np.uint64(middle)] < value:
+            if grid.edges[np.uint64(middle)] < value:
                 first = middle + 1
             else:
                 last = middle
-    edge = edges[np.uint64(first)]  # the only one in the cell, or one above all of it
+    edge = grid.edges[np.uint64(first)]  # the only one in the cell, or one above all of it
     return np.uint64(2 * first + int(value >= edge) + int(value > edge) + int(value != value))  # noqa: PLR0124 - NaN
 
 
 @compiled(reassociate=False, contract=False)
-def _coarse_cells(values: Floats, low: float, scale: float, found: Starts) -> None:
-    for row in range(len(values)):
-        found[row] = _coarse(values[row], low, scale)
-
-
-@compiled(reassociate=False, contract=False)
-def _add_starts(
-    edges: Floats,
-    low: float,
-    scale: float,
-    left: Floats,
-    slope: Floats,
-    last: Floats,
-    base: Starts,
-    starts: Starts,
-) -> None:
+def _lay_out(grid: Grid, per_edge: int) -> None:
+    """Give each coarse cell its fine ones, and count the edges before each of these."""
+    edges = grid.edges[: len(grid.edges) - 1]
+    held = np.zeros(len(grid.base), np.int64)
     for edge in edges:
-        starts[_cell(edge, low, scale, left, slope, last, base) + np.uint32(1)] += np.uint32(1)
-    for cell in range(1, len(starts)):
-        starts[cell] += starts[cell - 1]
+        held[_coarse(edge, grid.low, grid.scale)] += 1
+    first = cells = 0
+    for coarse in range(len(held)):
+        fine = max(held[coarse] * per_edge, 1)
+        grid.base[coarse], grid.last[coarse] = cells, fine - 1.0
+        if held[coarse] > 1:
+            slope = (fine - 1) / (edges[first + held[coarse] - 1] - edges[first])
+            if 0.0 < slope < np.inf:
+                grid.left[coarse], grid.slope[coarse] = edges[first], slope
+        first += held[coarse]
+        cells += fine
+    for edge in edges:
+        grid.starts[_cell(edge, grid) + np.uint32(1)] += np.uint32(1)
+    for cell in range(1, len(grid.starts)):
+        grid.starts[cell] += grid.starts[cell - 1]
 
 
 @compiled(reassociate=False, contract=False)
-def _count(
-    values: Floats,
-    edges: Floats,
-    low: float,
-    scale: float,
-    left: Floats,
-    slope: Floats,
-    last: Floats,
-    base: Starts,
-    starts: Starts,
-    wanted: NDArray[np.bool_],
-    counts: Counts,
-    rows: Counts,
-) -> int:
+def _count(values: Floats, grid: Grid, wanted: NDArray[np.bool_], counts: Counts, rows: Counts) -> int:
     """Add to the counts; if there is room, put rows in wanted slots one after the other and say how many there are."""
-    found, slots, picked = np.empty(_STRIP, np.uint32), np.empty(_STRIP, np.uint64), 0
+    cells, slots, picked = np.empty(_STRIP, np.uint32), np.empty(_STRIP, np.uint64), 0
     for start in range(0, len(values), _STRIP):
         strip = values[start : start + _STRIP]
         for row in range(len(strip)):
-            found[row] = _cell(strip[row], low, scale, left, slope, last, base)
+            cells[row] = _cell(strip[row], grid)
         for row in range(len(strip)):
-            slots[row] = _slot(strip[row], found[row], edges, starts)
+            slots[row] = _slot(strip[row], cells[row], grid)
             counts[slots[row]] += 1
         if len(rows):
             for row in range(len(strip)):

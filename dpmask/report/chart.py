@@ -22,9 +22,10 @@ BEFORE, AFTER = "#4c7fd0", "#e08214"
 _FAINT = {"domainOpacity": 0.4, "tickOpacity": 0.4, "gridOpacity": 0.15}
 _COLOURS = {"domainColor": "currentColor", "tickColor": "currentColor", "gridColor": "currentColor"}
 _TEXT = {"labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 11, "titleFontSize": 11}
+_PADDING = 2
 _CONFIG = {
     "background": None,
-    "padding": 2,
+    "padding": _PADDING,
     "config": {
         "font": "sans-serif",
         "view": {"stroke": None},
@@ -33,6 +34,7 @@ _CONFIG = {
         "text": {"fill": "currentColor"},
     },
 }
+_WIDEST = 34  # letters
 _OPENING = re.compile(r'<svg [^>]*width="([\d.]+)" height="([\d.]+)"[^>]*>')
 _MOST_TICKS = 15
 _SHARE = {"type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4}}
@@ -79,7 +81,7 @@ def category_chart(labels: Sequence[str], sides: Mapping[str, Sequence[float]], 
             "color": colour,
         },
     }
-    return _drawn(spec, rows, label)
+    return _drawn(spec, rows, label, labels)
 
 
 def matrix_chart(columns: Sequence[str], matrix: Sequence[Sequence[float | None]], label: str) -> Markup:
@@ -112,19 +114,24 @@ def matrix_chart(columns: Sequence[str], matrix: Sequence[Sequence[float | None]
             },
         },
     }
-    return _drawn(spec, rows, label)
+    return _drawn(spec, rows, label, columns)
 
 
 def sizes_chart(groups: Mapping[str, int], label: str) -> Markup:
     """How many groups there are of each size."""
-    rows = [{"size": size, "groups": count} for size, count in groups.items()]
+    rows = [{"size": size.replace("more than", ">"), "groups": count} for size, count in groups.items()]
     spec = {
-        "width": {"step": 14},
+        "width": max(14 * len(rows), 140),
         "height": 120,
         "mark": {"type": "bar", "color": AFTER},
         "encoding": {
             "x": {"field": "size", "type": "ordinal", "sort": None, "title": "records in a group"},
-            "y": {"field": "groups", "type": "quantitative", "title": "groups", "axis": {"tickCount": 4}},
+            "y": {
+                "field": "groups",
+                "type": "quantitative",
+                "title": "groups",
+                "axis": {"tickCount": 4, "titlePadding": 8},
+            },
         },
     }
     return _drawn(spec, rows, label)
@@ -132,7 +139,13 @@ def sizes_chart(groups: Mapping[str, int], label: str) -> Markup:
 
 def risk_chart(risks: Sequence[Mapping[str, Any]], label: str) -> Markup:
     """Each rate with its interval as a point with whiskers, and what guessing scores as a stroke."""
-    y = {"field": "name", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 200, "ticks": False}}
+    y = {
+        "field": "name",
+        "type": "nominal",
+        "title": None,
+        "sort": None,
+        "axis": {"labelLimit": 200, "labelPadding": 8, "ticks": False},
+    }
     x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 5}}
     spec = {
         "width": 320,
@@ -153,7 +166,7 @@ def risk_chart(risks: Sequence[Mapping[str, Any]], label: str) -> Markup:
             },
         ],
     }
-    return _drawn(spec, list(risks), label)
+    return _drawn(spec, list(risks), label, [one["name"] for one in risks])
 
 
 def convergence_chart(shifts: Mapping[str, Sequence[float]], label: str) -> Markup:
@@ -195,7 +208,7 @@ def map_chart(points: Sequence[Mapping[str, Any]], axes: tuple[str, str], label:
         "title": f"{axes[0]}: risked",
         "scale": {"zero": False, "padding": 12},
     }
-    x["axis"] = y["axis"] = {"tickCount": 6}
+    x["axis"] = y["axis"] = {"tickCount": 6, "titlePadding": 12}
     size = {"size": 90, "strokeWidth": 2, "opacity": 1, "color": AFTER}
     spec = {
         "width": 460,
@@ -249,10 +262,13 @@ def curves_chart(rows: Sequence[Mapping[str, Any]], parameter: str, axes: tuple[
     return _drawn({"vconcat": panels}, list(rows), label)
 
 
-def _drawn(spec: Mapping[str, Any], rows: list[Any], label: str) -> Markup:
+def _drawn(spec: Mapping[str, Any], rows: list[Any], label: str, beside: Sequence[str] = ()) -> Markup:
+    """A chart; ``beside`` are the texts at its left, for which there must be room in wider fonts than Vega reckons."""
     import vl_convert
 
-    whole = {**_CONFIG, **spec, "data": {"values": rows}}
+    sides = dict.fromkeys(("left", "right", "top", "bottom"), _PADDING)
+    sides["left"] += min(max(map(len, beside), default=0), _WIDEST)
+    whole = {**_CONFIG, **spec, "padding": sides, "data": {"values": rows}}
     return _inline(vl_convert.vegalite_to_svg(json.dumps(whole), allowed_base_urls=[]), label)
 
 

@@ -141,6 +141,7 @@ FIELDS = {
             _NEUTRAL,
             expected_size="Records in a group, as the parameters ask for.",
             distinct_rows="Different rows among the released ones.",
+            group_sizes="How many groups of equal released rows have so many records.",
             cells="Parts of the table that were masked by themselves, and the records in the smallest and largest.",
         ),
         *_terms(

@@ -20,7 +20,7 @@ _OTHER_BASELINE = ("by_sd", "by_rank", "joint")
 
 _GROUP_FIGURES = (
     *("expected_size", "smallest", "below_k", "distinct_rows", "cells", "nearest_record", "on_records"),
-    *("dominated", "largest_weight_share", "loss"),
+    *("dominated", "largest_weight_share", "loss", "group_sizes"),
 )
 
 

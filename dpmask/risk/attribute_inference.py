@@ -40,6 +40,7 @@ from dpmask.lake.table import Table
 Floats = NDArray[np.float64]
 
 _WHO = "attribute_inference"
+PASSES = 2  # over both tables, about
 _MOST_SAMPLED = 100_000
 
 

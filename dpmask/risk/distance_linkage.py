@@ -41,6 +41,7 @@ from dpmask.risk.linkage_attack import Attack, first_columns, linked, mahalanobi
 from dpmask.risk.linkage_values import Points, Ranges, Scale, Values, categories
 
 _WHO = "distance_linkage"
+PASSES = 3  # over both tables, about
 _SAMPLE = 20_000
 _MOST_KNOWN = 7
 

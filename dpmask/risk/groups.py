@@ -44,6 +44,7 @@ PAIRED = False
 """Groups are counted in each table by itself: records need no partner."""
 
 _WHO = "groups"
+PASSES = 1  # over both tables, about
 _SHARD_ROWS = 1_000_000
 _CELL_BYTES = 24
 

@@ -52,6 +52,7 @@ from dpmask.lake.table import Table
 Floats = NDArray[np.float64]
 
 _WHO = "interval_disclosure"
+PASSES, PASSES_PER_COLUMN = 6, 1  # over both tables, about
 _STRETCH = 1 << 19
 _RANK_BYTES = 64
 _STAND_INS = 99

@@ -49,6 +49,7 @@ from dpmask.lake.pairs import masked_name, pair
 Floats = NDArray[np.float64]
 
 _WHO = "known_records"
+PASSES = 2  # over both tables, about
 _Fit = Callable[..., Map | Curve | Turned]
 _MAPS: dict[str, _Fit] = {
     "rotation": rotation,

@@ -54,6 +54,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _WHO = "probabilistic_linkage"
+PASSES, PASSES_PER_COLUMN = 5, 2  # over both tables, about
 MOST_COLUMNS = 10
 _SHARD_ROWS = 250_000
 _CELL_BYTES = 32

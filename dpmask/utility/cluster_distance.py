@@ -32,6 +32,7 @@ from dpmask.lake.pairs import masked_name, pair
 Floats = NDArray[np.float64]
 
 _WHO = "cluster_distance"
+PASSES = 7  # over both tables, about
 _MAJORITY = 0.5
 
 

@@ -41,6 +41,13 @@ class Look(NamedTuple):
     tallies: list[Tally]
 
 
+def passes_for(needs: Need) -> int:
+    """How many passes over both tables that takes, as a rule: one for small tables, one more with bad luck."""
+    if needs & (Need.QUANTILES | Need.BINS):
+        return 3
+    return 2 if needs & Need.STEPS else 1
+
+
 def look(
     sides: Sides, numbers: Sequence[str], categories: Sequence[str], needs: Need, who: str
 ) -> tuple[tuple[Look, Look], Gaps | None]:

@@ -36,6 +36,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _WHO = "misclassification"
+PASSES = 8  # over both tables, about
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ ROLES = {"columns": "quasi"}
 """The parameters that a job's declared roles stand in for."""
 
 _WHO = "partition_agreement"
+PASSES = 7  # over both tables, about
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""All utility measures of two lakes of 10 million records and 13 columns, pMSE apart: four passes, six reads of CPU.
+"""All utility measures of two lakes of 10 million records and 13 columns, pMSE apart: at most 4 passes and 6 reads of CPU.
 
 python tests/benchmarks/bench_utility.py [--rows 1e7] [--rounds 1] [--folder DIR]
 
@@ -52,10 +52,9 @@ def measure(folder, rows, rounds):
     lake = numeric_lake(folder / "lake", rows, block_rows)
     cpu_of(DPMASK, "run", noise_job(folder, block_rows, order="input"))
     given = lake, folder / "release", folder / "told", block_rows
-    cpu = {
-        name: min(cpu_of(OPEN + code, *given) for _ in range(rounds))
-        for name, code in (("read", READ), ("propensity", PROPENSITY), ("measures", MEASURE))
-    }
+    codes = {"read": READ, "propensity": PROPENSITY, "measures": MEASURE}
+    seconds = [{name: cpu_of(OPEN + code, *given) for name, code in codes.items()} for _ in range(rounds)]
+    cpu = {name: min(one[name] for one in seconds) for name in codes}  # all of a round under the same load
     passes, loss = (folder / "told").read_text().split()
     ratio = cpu["measures"] / cpu["read"]
     say(
@@ -66,6 +65,7 @@ def measure(folder, rows, rounds):
         reads=ratio,
         limit=6,
         passes=int(passes),
+        most_passes=4,
         probabilistic_information_loss=float(loss),
     )
     return ratio, int(passes)

@@ -55,7 +55,7 @@ def test_lakes_in_different_files_and_blocks_pair_by_position(place):
     assert found["pairing"] == {"by": "position"}
     assert "1,000 original and 1,000 masked records, paired by position" in ended.out
     assert "not measured: cluster_distance: needs clusters" in ended.out
-    assert "not measured: groups: needs quasi" in ended.out
+    assert "not measured: groups: needs quasi. Say --quasi A,B." in ended.out
     assert any(line.split()[:2] == ["interval_disclosure", "joint"] for line in ended.out.splitlines())
 
 
@@ -195,3 +195,35 @@ def test_nothing_to_measure_and_bad_arguments(place):
     assert place.dpmask("evaluate", "lake", "nowhere").code == 4
     missing = place.dpmask("evaluate", "lake", "lake", "--columns", "bb")
     assert (missing.code, "Did you mean 'b'" in missing.err) == (2, True)
+
+
+def test_columns_may_be_named_in_several_lists(place):
+    table = people()
+    place.lake(table)
+    write_lake(place.folder / "other", noisy(table))
+    options = ("--columns", "age", "--columns", "income,age", "--quasi", "age", "--quasi", "region", "--json", "-")
+    found = place.dpmask("evaluate", "lake", "other", *options).json
+    assert found["columns"] == ["age", "income"]
+    groups = next(one for one in found["measures"] if one["measure"] == "groups")
+    assert groups["parameters"]["quasi"] == ["age", "region"]
+
+
+def test_a_report_that_cannot_be_written_is_told_before_anything_is_measured(place):
+    place.lake(people())
+    (place.folder / "file").write_text("")
+    ended = place.dpmask("evaluate", "lake", "lake", "--report", "file/report.html")
+    assert ended.code == 2
+    assert "is a file, a folder is needed" in ended.err
+    assert "task" not in ended.err
+
+
+def test_nothing_in_common(place):
+    table = people()
+    place.lake(table)
+    write_lake(place.folder / "other", table.select(["region", "name"]))
+    ended = place.dpmask("evaluate", "lake", "other")
+    assert ended.code == 4
+    assert "The tables have no numeric column in common." in ended.err
+    wrong = place.dpmask("evaluate", "lake", "lake", "--columns", "AGE")
+    assert wrong.code == 2
+    assert "Did you mean 'age'?" in wrong.err

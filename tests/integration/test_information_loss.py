@@ -16,6 +16,9 @@ import dpmask
 from dpmask.engine.progress import listening
 from dpmask.errors import InputError, JobError
 from dpmask.guide import page
+from dpmask.job.measures import passes_of as passes_counted
+from dpmask.job.measures import takers
+from dpmask.job.model import Measure
 from dpmask.lake import order
 from dpmask.utility import searching, summary
 from dpmask.utility.together import SHARED
@@ -66,7 +69,7 @@ def agrees(found, frame, masked, columns):
 
 
 @pytest.mark.parametrize("name", ["census", "tarragona"])
-def test_pil_of_reference_data(reference, name):
+def test_pil_of_reference_data(reference, name, monkeypatch):
     frame = pd.read_csv(reference / f"{name}.csv").astype(float)
     rng = np.random.default_rng(0)
     masked = frame + 0.1 * rng.normal(size=frame.shape) * frame.std().to_numpy()
@@ -75,6 +78,10 @@ def test_pil_of_reference_data(reference, name):
     agrees(found, frame, masked, columns)
     same = PIL(frame, frame, columns=columns)
     assert (same.value, same.at_reference) == (0.0, 0.0)
+    monkeypatch.setattr(order, "_SAMPLE", 60)  # so that further passes are made
+    again, labels = passes_of(lambda: PIL(in_parts(frame, 3), in_parts(masked, 2), columns=columns))
+    assert len(labels) == 8  # Dask frames are counted first; then three passes over each
+    assert again.parts == pytest.approx(dict(found.parts), rel=1e-12)
 
 
 def test_pil_by_hand():
@@ -351,6 +358,31 @@ def test_in_a_job(place):
     wrong = place.run(measure=[{"measure": "correlations", "columns": ["income"]}])
     assert wrong.code == 2
     assert "two or more" in wrong.err
+
+
+def asked(*measures, columns):
+    return [Measure(f"my {name}", name, {"columns": columns}) for name in measures]
+
+
+def test_losses_of_the_same_columns_share_passes_and_stay_the_same(tmp_path, small_samples):
+    write_lake(tmp_path / "lake", people(3000), row_group_size=300)
+    lake = dpmask.read_lake(tmp_path / "lake", block_rows=400)
+    masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))
+    wanted = [
+        *asked(*SHARED, columns=["income", "age"]),
+        Measure("small", "probabilistic_information_loss", {"columns": ["income", "age"], "n_ref": 50}),
+        *asked("propensity", columns=["income", "age"]),
+    ]
+    found, labels = passes_of(lambda: {name: take() for name, take in takers(lake, masked, wanted).items()})
+    assert len(labels) == passes_counted(wanted, lake.schema) + 1 == 5  # propensity reads each table by itself
+    for one in wanted:
+        alone = getattr(dpmask.utility, one.measure)(lake, masked, **one.parameters)
+        assert found[one.name] == alone, one.name
+    both = asked("hellinger", "total_variation", "moments", columns=["income", "region"])
+    take = takers(lake, masked, both)
+    assert take["my hellinger"]() == dpmask.utility.hellinger(lake, masked, columns=["income", "region"])
+    with pytest.raises(JobError, match="moments: column 'region' must be numeric"):
+        take["my moments"]()
 
 
 def test_the_embedded_scheduler_gives_the_same(tmp_path):

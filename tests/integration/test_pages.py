@@ -28,6 +28,18 @@ LOST = """[...document.querySelectorAll('a[href^="#"]')].map(one => one.hash.sli
   .filter(name => !document.getElementById(name))"""
 TERMS = """[...document.querySelectorAll('a.term')].map(one => [one.tabIndex, one.title.length > 40,
   document.getElementById(one.hash.slice(1)).nextElementSibling.textContent.length > 40])"""
+UNEXPLAINED = """[...document.querySelectorAll('td.number')].filter(cell => {
+  const table = cell.closest('table'), head = table.tHead && table.tHead.rows[0].cells[cell.cellIndex];
+  const places = [cell.parentElement, table.caption, cell.closest('figure')?.querySelector('figcaption'), head];
+  const counts = head && ['point', 'records', 'step'].includes(head.textContent);
+  return !counts && !places.some(place => place && place.querySelector('a.term'));
+}).map(cell => cell.parentElement.textContent)"""
+CUT = """[...document.querySelectorAll('svg')].flatMap(one => {
+  const box = one.getBoundingClientRect();
+  return [...one.querySelectorAll('text')].filter(text => {
+    const size = text.getBoundingClientRect();
+    return size.left < box.left - 1 || size.right > box.right + 1; }).map(text => text.textContent);
+})"""
 TWICE = "[...document.querySelectorAll('[id]')].map(one => one.id).filter((id, n, all) => all.indexOf(id) !== n)"
 TOO_WIDE = "document.documentElement.scrollWidth - window.innerWidth"
 COLOURS = """({page: getComputedStyle(document.body).color, chart: getComputedStyle(
@@ -115,12 +127,15 @@ def test_no_address_and_no_script_in_any_page(pages, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_opens_from_disk_at_two_widths(browser, pages, kind):
     for width in (400, 1200):
-        seen = browser.look(pages[kind], width=width, charts=CHARTS, lost=LOST, terms=TERMS, twice=TWICE, wide=TOO_WIDE)
+        asked = {"charts": CHARTS, "lost": LOST, "terms": TERMS, "twice": TWICE, "wide": TOO_WIDE}
+        seen = browser.look(pages[kind], width=width, **asked, unexplained=UNEXPLAINED, cut=CUT)
         assert seen.fetched == [pages[kind].as_uri()], "no request but the page itself"
         assert seen.complaints == []
         assert seen.values["wide"] <= 0, "nothing lies beyond the page's right edge"
         assert seen.values["lost"] == []
         assert seen.values["twice"] == []
+        assert seen.values["unexplained"] == [], "every number says what it is"
+        assert seen.values["cut"] == [], "no text of a chart ends at its edge"
         assert seen.values["terms"]
         assert all(reached >= 0 and hint and told for reached, hint, told in seen.values["terms"])
         assert seen.values["charts"]

@@ -74,6 +74,8 @@ def test_a_whole_step_as_a_value(swept):
     assert [point["parameters"]["mask[0]"]["method"] for point in found["points"]] == ["noise", "microaggregation"]
     assert "microaggregation.loss" in found["points"][1]["values"]
     assert 'id="curves"' not in (swept.folder / "private" / "sweep" / "map.html").read_text(encoding="utf-8")
+    assert [point["typed"]["mask[0]"] for point in found["points"]] == [noise, groups]
+    assert f"mask[0] = {noise if found['recommended'] == 0 else groups}" in found["recommendation"]
 
 
 def test_nothing_is_published_and_nothing_staged_is_left(swept):
