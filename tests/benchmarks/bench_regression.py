@@ -84,7 +84,7 @@ def memory(folder, rows, block_rows, clusters):
     kept, fuzzy_c_regression.fits_in_memory = fuzzy_c_regression.fits_in_memory, lambda size: False
     try:
         with (
-            LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=":0") as cluster,
             Client(cluster.scheduler_address),
             warnings.catch_warnings(),
         ):

@@ -72,7 +72,7 @@ def transforms(folder, rows, rounds):
 def swapping(folder, rows, limit):
     numeric_lake(folder / "lake", rows, BLOCK_ROWS)
     job = noise_job(folder, BLOCK_ROWS, mask=SWAPPING)
-    with LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=limit, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=limit, dashboard_address=":0") as cluster:
         (pid,) = (worker.pid for worker in cluster.workers.values())
         worker, start, before = psutil.Process(pid), time.perf_counter(), psutil.Process(pid).cpu_times()
         command = [sys.executable, "-c", DPMASK, "run", str(job), "--scheduler", cluster.scheduler_address]
