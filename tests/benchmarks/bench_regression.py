@@ -39,6 +39,8 @@ def main(arguments=None):
         ratios = [one_pass(rows, block_rows, t, options.clusters, options.rounds) for t in (10, 1)]
     with tempfile.TemporaryDirectory() as folder:
         peaks = [memory(Path(folder), int(size), block_rows, options.clusters) for size in options.lakes]
+    times = options.lakes[1] / options.lakes[0]
+    say(benchmark="regression memory growth", rows_times=times, worker_peak=peaks[1] / peaks[0], limit=1.3)
     return ratios, peaks
 
 
