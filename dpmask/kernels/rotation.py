@@ -29,20 +29,18 @@ def rotated(columns: Sequence[Floats], matrix: Floats) -> list[Floats]:
 
     No BLAS and no fused sums: where a record lies in its block must not change its last digits.
     """
-    turned = [np.empty(len(columns[0])) for _ in columns]
-    for start in range(0, len(columns[0]), _TILE):
-        tile = np.array([column[start : start + _TILE] for column in columns])
-        new = np.zeros(tile.shape)
-        _rotate(tile, matrix, new)
-        for column, values in zip(turned, new, strict=True):
-            column[start : start + _TILE] = values
-    return turned
+    turned = np.empty((len(columns), len(columns[0])))
+    for start in range(0, turned.shape[1], _TILE):
+        _rotate(np.array([column[start : start + _TILE] for column in columns]), matrix, start, turned)
+    return list(turned)
 
 
 @compiled(reassociate=False, contract=False)
-def _rotate(tile: Floats, matrix: Floats, turned: Floats) -> None:
+def _rotate(tile: Floats, matrix: Floats, start: int, turned: Floats) -> None:
     columns, records = tile.shape
     for j in range(columns):
+        new = turned[j, start : start + records]
+        new[:] = 0.0
         for i in range(columns):
             for k in range(records):
-                turned[j, k] += matrix[i, j] * tile[i, k]
+                new[k] += matrix[i, j] * tile[i, k]

@@ -11,8 +11,8 @@ dependents. Released values lie exactly on c hyperplanes, from which the models 
 draws around them. A model with hardly more records than coefficients reproduces these: models nearest to fewer than
 ``minimum_size`` records are dissolved, and their records go to the nearest model that is left.
 
-Passes over the data: means, a start for each set of models, up to 30 iterations for all sets together, one or two to
-look at the result. Memory per task: one block.
+Passes over the data: means, two for the starts, up to 30 iterations for all sets of models together, one or two to look
+at the result. Memory per task: one block.
 """
 
 from __future__ import annotations

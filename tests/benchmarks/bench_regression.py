@@ -39,6 +39,8 @@ def main(arguments=None):
         ratios = [one_pass(rows, block_rows, t, options.clusters, options.rounds) for t in (10, 1)]
     with tempfile.TemporaryDirectory() as folder:
         peaks = [memory(Path(folder), int(size), block_rows, options.clusters) for size in options.lakes]
+    times = options.lakes[1] / options.lakes[0]
+    say(benchmark="regression memory growth", rows_times=times, worker_peak=peaks[1] / peaks[0], limit=1.3)
     return ratios, peaks
 
 
@@ -84,7 +86,7 @@ def memory(folder, rows, block_rows, clusters):
     kept, fuzzy_c_regression.fits_in_memory = fuzzy_c_regression.fits_in_memory, lambda size: False
     try:
         with (
-            LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None) as cluster,
+            LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=":0") as cluster,
             Client(cluster.scheduler_address),
             warnings.catch_warnings(),
         ):

@@ -3,6 +3,7 @@
 import json
 import warnings
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -73,11 +74,10 @@ def alone(frame):
 @pytest.mark.filterwarnings("ignore:RandomRotation. standard deviations")
 def test_results_do_not_depend_on_partitions(frame, alone, small_shards, client, partitions):
     given = in_parts(frame[["age", "income", "rate", "name"]], partitions)
-    for name, method in METHODS.items():
-        masked = method.fit(given, seed=7).mask(given)
-        found = masked.compute()
+    masked = {name: method.fit(given, seed=7).mask(given) for name, method in METHODS.items()}
+    for (name, method), found in zip(METHODS.items(), dask.compute(*masked.values()), strict=True):
         assert found.index.equals(frame.index)
-        assert (found.dtypes == masked.dtypes).all()
+        assert (found.dtypes == masked[name].dtypes).all()
         for column in method.columns:
             if isinstance(method, dpmask.RankSwapping):
                 assert found[column].equals(alone[name][column]), (name, column)

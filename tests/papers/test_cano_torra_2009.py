@@ -6,6 +6,7 @@ reading of the paper: S2 as published has v5 = v8 + v10 among its independents.
 """
 
 import runpy
+import shutil
 import warnings
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from dpmask.lake.table import as_table
 DEPENDENTS = [0, 2, 3, 5, 6, 8, 10, 11, 12]
 INDEPENDENTS = [1, 7, 9]
 SEEDS = range(2)
-SCRIPT = Path(__file__).parents[2] / "jobs" / "cano_torra_2009" / "table_2.py"
+JOBS = Path(__file__).parents[2] / "jobs" / "cano_torra_2009"
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,7 @@ def test_ipso(census, names, variant, rank):
 
 def test_the_ready_table(reference, capsys):
     """Two of its lines here."""
-    script = runpy.run_path(str(SCRIPT))
+    script = runpy.run_path(str(JOBS / "table_2.py"))
     printed = script["main"].__globals__["PRINTED"]
     for line in set(printed) - {2, "IPSO-A"}:
         del printed[line]
@@ -143,3 +144,17 @@ def test_the_ready_table(reference, capsys):
     assert float(told[2][3]) == pytest.approx(46.6, abs=1.5)
     assert told[3][:4] == ["IPSO-A", "49.2", "10.0", "63.6"]
     assert ["Why", "they", "differ:"] in told
+
+
+def test_figure_5_risk_and_loss_over_the_number_of_models(reference, place):
+    """The ready job swept: curves drawn, and the linkage that the paper's DR does not show."""
+    shutil.copy(reference / "census.csv", place.folder)
+    ended = place.dpmask("sweep", str(JOBS / "scenario_1.yaml"), "--over", "mask[0].clusters=2,15", "--json")
+    assert ended.code == 0, ended.err
+    two, fifteen = ended.json["points"]
+    assert (two["loss"], fifteen["loss"]) == (pytest.approx(46.6, abs=1.5), pytest.approx(7.2, abs=1.5))
+    assert two["risk"] < 0.6
+    assert fifteen["risk"] > 0.995
+    assert (two["holds"], fifteen["holds"]) == (True, False)
+    page = Path(ended.json["report"]).read_text(encoding="utf-8")
+    assert "Risk and loss against mask[0].clusters" in page
