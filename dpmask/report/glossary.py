@@ -85,7 +85,9 @@ FIELDS = {
         *_terms(
             _TEMPL, _MORE_RISK, joint="Share of records that lie close to their masked one in all columns at once."
         ),
-        *_terms(_SAMARATI, _LESS_RISK, smallest="Records in the smallest group that shares its values: k."),
+        *_terms(
+            _SAMARATI, _LESS_RISK, smallest="Records in the smallest group that shares its values (k), or its model."
+        ),
         *_terms(
             _SAMARATI,
             _MORE_RISK,
@@ -143,6 +145,13 @@ FIELDS = {
             distinct_rows="Different rows among the released ones.",
             group_sizes="How many groups of equal released rows have so many records.",
             cells="Parts of the table that were masked by themselves, and the records in the smallest and largest.",
+        ),
+        *_terms(
+            "dpmask explain regression_synthesis",
+            _MORE_RISK,
+            small="Share of records whose model has at most two records for each coefficient.",
+            reproduced="Largest share of a column's values that are released as they were.",
+            on_planes="Largest share of a column's values that are just what their model says.",
         ),
         *_terms(
             "dpmask explain report",

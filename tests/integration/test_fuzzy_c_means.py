@@ -307,6 +307,9 @@ def test_more_clusters_than_records_and_bad_weights():
         fit(incomes(100), clusters=200)
     with pytest.raises(InputError, match="column 'w' must hold a number >= 0 in every record"):
         dpmask.FuzzyCMeans(clusters=2).fit(incomes(100).assign(w=-1.0), columns=COLUMNS, weight="w")
+    one = incomes(100).assign(w=lambda frame: (frame.index == 3).astype(float))
+    with pytest.raises(InputError, match="column 'net' is constant"):
+        dpmask.FuzzyCMeans(clusters=2).fit(one, columns=COLUMNS, weight="w")
 
 
 def test_without_columns_all_numeric_ones_are_clustered():
