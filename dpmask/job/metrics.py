@@ -5,10 +5,12 @@ The names are gauges of the last run, labelled with the job's name: a batch job 
 
 from __future__ import annotations
 
+import os
 import posixpath
 import time
 from typing import Any
 
+from dpmask.errors import JobError
 from dpmask.job.prepare import check_writable
 from dpmask.lake.storage import Place
 
@@ -55,5 +57,7 @@ def exposition(outcome: dict[str, Any]) -> bytes:
 def metrics_file(path: str) -> Place:
     """The file to write metrics to; one that cannot be written is refused before the run, so that none goes unseen."""
     place = Place(path)
+    if place.local and os.path.isdir(place.path):
+        raise JobError(f"--metrics: {path} is a folder, a file is needed.")
     check_writable(Place(posixpath.dirname(place.full_url)))
     return place

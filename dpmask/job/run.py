@@ -88,12 +88,16 @@ def _fail(outcome: dict[str, Any], error: DpmaskError) -> None:
 def _leave(private: Place | None, figures: Place | None, recorder: Recorder) -> None:
     """Write the metrics, the result and the log's end; one that cannot be written must not hide the first error."""
     outcome = recorder.outcome
-    try:
-        if figures is not None:
-            figures.write(exposition(outcome))
-        if private is not None:
-            (private / _RESULT).write(json.dumps(outcome, indent=1).encode())
-    except DpmaskError as error:
-        if outcome["exit_code"] == 0:
-            _fail(outcome, error)
+    result = None if private is None else private / _RESULT
+    for place, content in ((figures, exposition), (result, _as_json)):
+        try:
+            if place is not None:
+                place.write(content(outcome))
+        except Exception as error:
+            if outcome["exit_code"] == 0:
+                _fail(outcome, told_safely(error))
     recorder.ended()
+
+
+def _as_json(outcome: dict[str, Any]) -> bytes:
+    return json.dumps(outcome, indent=1).encode()

@@ -92,7 +92,26 @@ def test_metrics_that_cannot_be_written_are_refused_before_the_run(place):
     ended = place.run("--metrics", "job.yaml/run.prom")
     assert ended.code == 2
     assert "job.yaml is a file, a folder is needed" in ended.err
+    ended = place.run("--metrics", "lake")
+    assert (ended.code, "lake is a folder, a file is needed" in ended.err) == (2, True)
     assert not (place.folder / "release").exists()
+
+
+def test_metrics_that_fail_at_the_end_are_worth_a_retry(place, monkeypatch):
+    from dpmask.job import run
+
+    def full(outcome):
+        raise StorageError("no space is left")
+
+    place.lake()
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(run, "exposition", full)
+        ended = place.run("--metrics", "run.prom", "--json")
+    assert (ended.code, ended.json["exit_code"]) == (5, 5)
+    assert json.loads((place.folder / "private" / "result.json").read_text()) == ended.json
+    again = place.run("--metrics", "run.prom")
+    assert "Already released" in again.out
+    assert figures(place.folder / "run.prom")["exit_code",] == 0
 
 
 def test_the_private_log_has_the_passes(place):

@@ -116,33 +116,36 @@ class Office:
             watcher.wait(30)
 
 
-def start_when_wanted(folder, address):
-    """Wait until a run has failed, then be the cluster it wanted."""
-    dask = Path(REAL).parent / "dask"
+def be_the_cluster_when_wanted(folder, address, running):
+    """Wait until a run has failed, then start the cluster it wanted, and wait for the end."""
+    dask, port = Path(REAL).parent / "dask", address.rsplit(":", 1)[1]
     while not (folder / "wanted").exists():
         time.sleep(0.2)
-    port = address.rsplit(":", 1)[1]
-    commands = [
-        [dask, "scheduler", "--host", "127.0.0.1", "--port", port, "--dashboard-address", "127.0.0.1:0"],
-        [dask, "worker", address, "--nthreads", "1", "--no-dashboard", "--local-directory", folder / "spill"],
-    ]
-    processes = [subprocess.Popen(command) for command in commands]
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", int(port)), 1).close()
-            break
-        except OSError:
-            time.sleep(0.2)
+    for command in (
+        ["scheduler", "--host", "127.0.0.1", "--port", port, "--dashboard-address", "127.0.0.1:0"],
+        ["worker", address, "--nthreads", "1", "--no-dashboard", "--local-directory", folder / "spill"],
+    ):
+        running.append(subprocess.Popen([dask, *command]))
+    while not answers(int(port)):
+        time.sleep(0.2)
     (folder / "started").touch()
-    return processes
+    signal.pause()
+
+
+def answers(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 if __name__ == "__main__":
-    running = start_when_wanted(Path(sys.argv[1]), sys.argv[2])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    processes = []
     try:
-        signal.pause()
+        be_the_cluster_when_wanted(Path(sys.argv[1]), sys.argv[2], processes)
     finally:
-        for process in reversed(running):
+        for process in reversed(processes):
             process.terminate()
             process.wait(30)
