@@ -18,8 +18,8 @@ class FinalError(Exception):
     """Ended in a way that no retry can mend."""
 
 
-async def worth_a_retry(task: Any, run: Any, state: Any) -> bool:
-    return not isinstance(await state.result(raise_on_failure=False), FinalError)
+def worth_a_retry(task: Any, run: Any, state: Any) -> bool:
+    return not isinstance(state.result(raise_on_failure=False), FinalError)
 
 
 @task(

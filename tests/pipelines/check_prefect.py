@@ -20,3 +20,12 @@ class TestPrefect(Checks):
         from prefect_flow import dpmask_release
 
         return dpmask_release(str(office.folder), "job.yaml", list(options), return_state=True).is_completed()
+
+
+def test_the_condition_of_a_retry_decides_and_does_not_fail():
+    """Prefect takes a condition that fails for a no, so the checks above cannot tell."""
+    from prefect.states import Failed
+    from prefect_flow import FinalError, worth_a_retry
+
+    assert worth_a_retry(None, None, Failed(data=FinalError())) is False
+    assert worth_a_retry(None, None, Failed(data=OSError())) is True
