@@ -99,7 +99,7 @@ class DaskProcesses:
             process.terminate()
         for process in reversed(self.started):
             try:
-                process.wait(10)
+                process.wait(3)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(10)
