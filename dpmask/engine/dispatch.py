@@ -238,8 +238,9 @@ def threads() -> int:
 def only_on(client: Any) -> Iterator[None]:
     """Work on this cluster or not at all: should it go away, nothing is computed in this process in its place."""
     token = _chosen.set(client)
-    # when a scheduler goes, Dask leaves coroutines behind: we tell why they failed, and their texts may hold values
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    # when a scheduler goes, Dask's client shows how it failed: we tell why, and its texts may hold values
+    for name in ("asyncio", "distributed.client", "distributed.utils"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         yield
     finally:

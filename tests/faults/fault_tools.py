@@ -71,8 +71,9 @@ class DaskProcesses:
         self.scheduler = self.start(
             "scheduler", "--host", host, "--port", "0", "--no-dashboard", "--scheduler-file", "s.json"
         )
-        assert wait_until((folder / "s.json").exists)
-        self.address = json.loads((folder / "s.json").read_text())["address"]
+        told = folder / "s.json"
+        assert wait_until(lambda: told.exists() and told.read_text().rstrip().endswith("}"))
+        self.address = json.loads(told.read_text())["address"]
 
     def start(self, *arguments, within=()):
         command = [*within, sys.executable, "-m", "dask", *arguments]
@@ -85,13 +86,20 @@ class DaskProcesses:
         """A worker of one thread; its nanny, if it has one, is the process."""
         return self.start("worker", self.address, "--nthreads", "1", "--no-dashboard", *options, within=within)
 
+    def wait_for(self, workers):
+        """Wait until so many workers are there."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False, timeout="60s") as client:
+            client.wait_for_workers(workers, timeout=60)
+
     def stop(self):
         for process in reversed(self.started):
             process.send_signal(signal.SIGCONT)
             process.terminate()
         for process in reversed(self.started):
             try:
-                process.wait(10)
+                process.wait(3)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(10)

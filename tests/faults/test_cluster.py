@@ -12,7 +12,8 @@ from fault_tools import DaskProcesses, cli, wait_until
 
 IMPATIENT = "from dpmask.engine import dispatch\ndispatch._QUIET = 1.0\n"
 """Code that asks a cluster for a sign of life sooner than in ten seconds."""
-SOON = {"DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s", "DISTRIBUTED__SCHEDULER__WORKER_TTL": "4s"}
+SOON = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s", "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "4s"}
+"""Settings of a driver that waits less than Dask does."""
 
 
 @pytest.fixture
@@ -52,9 +53,10 @@ GOES = {
 def test_what_goes_away_ends_the_run_cleanly(place, cluster_of, case):
     who, sent, message = GOES[case]
     job = slow_job(place)
-    processes = cluster_of(settings=SOON)
+    processes = cluster_of()
     worker = processes.worker("--no-nanny")
-    run = cli(place, "run", job, "--scheduler", processes.address, code=IMPATIENT, env=processes.environment)
+    processes.wait_for(1)
+    run = cli(place, "run", job, "--scheduler", processes.address, code=IMPATIENT, env=processes.environment | SOON)
     assert wait_until(lambda: staged(place) > 5), run.communicate()
     (worker if who == "worker" else processes.scheduler).send_signal(sent)
     start = time.monotonic()
@@ -88,11 +90,11 @@ def test_the_memory_limit_is_reached(place, cluster_of, case):
     said = {"columns": {"identifier": ["id"], "sensitive": ["income"]}, "block_rows": rows}
     said["mask"] = [{"method": "noise", "columns": ["income"], "scale": 0.1}]
     settings = {f"DISTRIBUTED__WORKER__MEMORY__{name}": value for name, value in settings.items()}
-    processes = cluster_of(settings=settings | SOON | {"DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"})
+    processes = cluster_of(settings=settings | {"DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"})
     processes.worker("--nanny", "--memory-limit", "450MB")
-    run = cli(
-        place, "run", place.job(**said), "--scheduler", processes.address, code=IMPATIENT, env=processes.environment
-    )
+    processes.wait_for(1)
+    environment = processes.environment | SOON
+    run = cli(place, "run", place.job(**said), "--scheduler", processes.address, code=IMPATIENT, env=environment)
     _, err = run.communicate(timeout=100)
     assert run.returncode == 5, err
     assert f"{message} Give workers more memory, or lower block_rows." in err.replace("\n", " ")
@@ -136,17 +138,10 @@ def test_a_worker_cut_off_the_network(place, cluster_of, island):
     processes = cluster_of(settings=settings, host=here)
     processes.worker("--no-nanny", "--host", here)
     processes.worker("--no-nanny", within=["ip", "netns", "exec", name])
-    with _client(processes.address) as client:
-        client.wait_for_workers(2, timeout=60)
+    processes.wait_for(2)
     run = cli(place, "run", job, "--scheduler", processes.address, env=processes.environment)
     assert wait_until(lambda: staged(place) > 5), run.communicate()
     subprocess.run(["ip", "-n", name, "link", "set", f"{name}b", "down"], check=True)
     _, err = run.communicate(timeout=100)
     assert run.returncode == 0, err
     assert place.bytes() == place.bytes("undisturbed")
-
-
-def _client(address):
-    from distributed import Client
-
-    return Client(address, set_as_default=False)
