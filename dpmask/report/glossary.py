@@ -6,7 +6,7 @@ methods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 _MORE_RISK = "Larger means more risk."
@@ -154,6 +154,23 @@ FIELDS = {
             on_planes="Largest share of a column's values that are just what their model says.",
         ),
         *_terms(
+            "dpmask explain regression_synthesis",
+            _NEUTRAL,
+            models="Regressions that a set of dependents was synthesised by.",
+            dissolved="Models with too few records, whose records went to others.",
+            coefficients="Numbers that a model consists of, for each dependent.",
+            synthesised="Values that were replaced by what a model says.",
+            clipped="Values that were held to a bound.",
+            rounded="Values that were rounded to whole numbers.",
+        ),
+        *_terms(
+            "Fung, Wang, Wang and Hung 2009, Privacy-preserving data publishing for cluster analysis",
+            _NEUTRAL,
+            order="Refinements are made one after the other, the best score first.",
+            score="Bits that a refinement tells of the guide's classes, for each record by which the smallest groups "
+            "shrank, and one more; guided by distortion, the records it refines.",
+        ),
+        *_terms(
             "dpmask explain report",
             _NEUTRAL,
             distribution="Share of the records with a value that lie in each bar; the same bars before and after.",
@@ -182,13 +199,3 @@ def field_term(field: str, measure: Mapping[str, Any] | None = None) -> Term:
     if measure is None:
         return Term(field, "A figure of the method.", _NEUTRAL, "the method's page in the guide")
     return measure_term(measure)
-
-
-def terms_of(measures: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> list[Term]:
-    """All entries that a page with these measures and further fields needs, each once, in alphabetical order."""
-    found = [measure_term(measure) for measure in measures]
-    shared = ("interval", "guessing", "attacked")
-    found += [field_term(field, one) for one in measures for field in one["judged"]]
-    found += [FIELDS[field] for one in measures for field in shared if field in one["values"]]
-    found += [field_term(field) for field in fields]
-    return sorted({term.name: term for term in found}.values(), key=lambda term: term.name.lower())

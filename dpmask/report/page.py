@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from dpmask.report import chart
 from dpmask.report.distributions import LEAST_SHOWN, correlation_change, drawn_columns, public_columns
-from dpmask.report.glossary import Term, field_term, measure_term, terms_of
+from dpmask.report.glossary import Term, field_term, measure_term
 
 _SHARES = ("rate", "by_known", "mahalanobis", "estimated", "by_sd", "by_rank", "joint", "prosecutor", "journalist")
 """Fields of a risk that are shares of what was attacked, and can be drawn beside what guessing scores."""
@@ -18,32 +18,24 @@ _SHARES = ("rate", "by_known", "mahalanobis", "estimated", "by_sd", "by_rank", "
 _OTHER_BASELINE = ("by_sd", "by_rank", "joint")
 """Shares that the result's score of guessing does not speak of."""
 
-_GROUP_FIGURES = (
-    *("expected_size", "smallest", "below_k", "distinct_rows", "cells", "nearest_record", "on_records"),
-    *("dominated", "largest_weight_share", "loss", "group_sizes"),
-)
-
 
 def report_page(account: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
     """The internal report, from the whole account of a run and its compared columns."""
-    grouped = any((step["figures"] or {}).get("groups") for step in account["steps"])
-    fields = [*_compared_fields(comparison), *(_GROUP_FIGURES if grouped else ())]
-    return _rendered("page.html.j2", {**account, **_compared(comparison)}, account["measures"], fields)
+    return _rendered("page.html.j2", {**account, **_compared(comparison)}, account["measures"])
 
 
 def public_page(public: Mapping[str, Any], identity: str, measures: Sequence[Any], comparison: Any) -> str:
     """The page that goes with a release: no risk, nothing of the original, no small count."""
     columns = public_columns(comparison["columns"])
-    fields = ["distribution"] if columns else []
     shown = {**public, "release": identity, "columns": columns, "least": LEAST_SHOWN, "measures": measures}
-    return _rendered("public.html.j2", shown, measures, fields)
+    return _rendered("public.html.j2", shown, measures)
 
 
 def evaluation_page(found: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
     """What an evaluation of two lakes found."""
     measures = [{"name": one["measure"], **one} for one in found["measures"]]
     shown = {**found, "measures": measures, **_compared(comparison)}
-    return _rendered("evaluation.html.j2", shown, measures, _compared_fields(comparison))
+    return _rendered("evaluation.html.j2", shown, measures)
 
 
 def map_page(swept: Mapping[str, Any]) -> str:
@@ -64,7 +56,6 @@ def map_page(swept: Mapping[str, Any]) -> str:
         "others": {name: term for name, term in terms.items() if name not in goals},
         "risk_term": terms[goals[0]],
         "loss_term": terms[goals[1]],
-        "terms": list({term.name: term for term in terms.values()}.values()),
     }
     return _environment([], goals).get_template("map.html.j2").render(shown)
 
@@ -83,16 +74,8 @@ def _compared(comparison: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _compared_fields(comparison: Mapping[str, Any]) -> list[str]:
-    return ["distribution", *(("correlation", "change") if comparison["correlations"] else ())]
-
-
-def _rendered(
-    template: str, shown: Mapping[str, Any], measures: Sequence[Mapping[str, Any]], fields: Sequence[str]
-) -> str:
-    judged = [rule["rule"].split(".")[1].split()[0] for rule in shown.get("policy", ()) if "judged" in rule]
-    terms = terms_of(measures, [*fields, *(field for field in judged if field != "value")])
-    return _environment(measures).get_template(template).render({**shown, "terms": terms})
+def _rendered(template: str, shown: Mapping[str, Any], measures: Sequence[Mapping[str, Any]]) -> str:
+    return _environment(measures).get_template(template).render(shown)
 
 
 def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = ()) -> Environment:
@@ -100,7 +83,10 @@ def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = (
         loader=PackageLoader("dpmask.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     by_name = {measure["name"]: measure for measure in measures}
+    used: dict[str, Term] = {}  # a page ends with the terms it has spoken of
     environment.globals.update(
+        noted=lambda term: used.setdefault(term.name, term),
+        terms=lambda: sorted(used.values(), key=lambda term: term.name.lower()),
         charts=chart.can_draw(),
         colours=(chart.BEFORE, chart.AFTER),
         field_term=field_term,

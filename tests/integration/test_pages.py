@@ -230,6 +230,24 @@ def test_the_map(browser, pages):
     assert [row[5] for row in rows] == ["yes, recommended", "yes"]
 
 
+def test_figures_of_refined_and_synthetic_columns(browser, place):
+    place.lake()
+    steps = [
+        {"method": "refinement", "requirements": [{"columns": ["region", "member"], "k": 5}], "guide": "distortion"},
+        {"method": "regression_synthesis", "dependents": ["income"], "independents": ["age"], "clusters": 2},
+    ]
+    assert place.run(mask=steps).code == 0
+    internal = next(place.folder.glob("private/*/report.html"))
+    public = next(place.folder.glob("release/report/*/report.html"))
+    for page, tables in ((internal, 4), (public, 1)):
+        seen = browser.look(page, tables=TABLES, lost=LOST, terms=TERMS, unexplained=UNEXPLAINED).values
+        told = ("Smallest groups", "What was refined", "Models", "Synthetic values", "Score")
+        assert sum(table["caption"].startswith(told) for table in seen["tables"]) == tables
+        assert not seen["lost"]
+        assert not seen["unexplained"]
+        assert all(all(term) for term in [term[1:] for term in seen["terms"]])
+
+
 def test_print_hides_the_navigation(browser, pages):
     shown = "getComputedStyle(document.querySelector('nav')).display"
     assert browser.look(pages["internal"], media="print", nav=shown).values["nav"] == "none"
