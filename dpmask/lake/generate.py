@@ -8,6 +8,7 @@ invented, see dpmask.kernels.census. One task writes one file, a row group at a 
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import asdict, dataclass
 from typing import IO, NamedTuple
@@ -124,6 +125,8 @@ def generate_lake(target: str, *, rows: int, files: int, seed: int, nulls: bool 
 
 def _leftovers(place: Place, wanted: _Census) -> list[str] | None:
     """List what a killed run left in the folder; None where the wanted lake stands. Refuse anything else there."""
+    if place.local and os.path.isfile(place.path):
+        raise _in_the_way(place, "is a file")
     found = place.files()
     parts = [name for name in found if _PART.fullmatch(name)]
     if MARK in found:
@@ -138,9 +141,12 @@ def _leftovers(place: Place, wanted: _Census) -> list[str] | None:
     # A release's files have the same names: what was not generated must not be overwritten.
     others += [name for name in parts if not _is_generated(place / name)]
     if others:
-        holds = "is a file" if others == ["."] else f"holds something else, such as {min(others)}"
-        raise TargetError(f"{place.url}: expected an empty or new folder; it {holds}. Name another folder.")
+        raise _in_the_way(place, f"holds something else, such as {min(others)}")
     return [name for name in found if name != MARK]
+
+
+def _in_the_way(place: Place, what: str) -> TargetError:
+    return TargetError(f"{place.url}: expected an empty or new folder; it {what}. Name another folder.")
 
 
 def _is_of(mark: Place, wanted: _Census) -> bool:
