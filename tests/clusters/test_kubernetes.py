@@ -76,6 +76,15 @@ def test_who_gets_which_secret():
         assert spec["containers"][0]["image"] == specs["worker"]["containers"][0]["image"]
 
 
+def test_the_network_policy_knows_every_pod():
+    """The operator gives the labels of a cluster or job to all their pods."""
+    cronjob = yaml.safe_load((CONFIG.parent / "jobs" / "pipelines" / "cronjob.yaml").read_text(encoding="utf-8"))
+    pods = [manifest("cluster"), manifest("job"), cronjob["spec"]["jobTemplate"]["spec"]["template"]]
+    policy = manifest("network")["spec"]
+    for selector in (policy["podSelector"], policy["ingress"][0]["from"][0]["podSelector"]):
+        assert all(selector["matchLabels"].items() <= pod["metadata"]["labels"].items() for pod in pods)
+
+
 def test_one_cluster_in_both_manifests():
     own = manifest("cluster")["spec"]
     run = manifest("job")["spec"]["cluster"]["spec"]
