@@ -15,7 +15,10 @@ from dpmask.engine.dispatch import only_on
 from dpmask.engine.progress import note
 from dpmask.errors import AccessError, ClusterError, DpmaskError, JobError
 
-_SAME = ("dpmask", "dask", "distributed", "numpy", "scipy", "pyarrow", "cryptography")
+COMPUTING = ("cryptography", "numba", "numpy", "pandas", "pyarrow", "scipy")
+"""The libraries that decide over bits: the same ones give the same release."""
+
+_SAME = ("dpmask", "dask", "distributed", *COMPUTING)
 
 
 @contextmanager

@@ -8,12 +8,11 @@ from importlib.metadata import version
 from typing import Any
 
 from dpmask import __version__
+from dpmask.engine.cluster import COMPUTING
 from dpmask.job.measures import about
 from dpmask.job.prepare import Prepared
 from dpmask.release.claims import standing_claims
 from dpmask.release.policy import Verdict
-
-_LIBRARIES = ("numpy", "scipy", "pyarrow", "cryptography")
 
 
 def account(
@@ -28,7 +27,7 @@ def account(
         "name": job.file.name,
         "run": prepared.run,
         "dpmask": __version__,
-        "libraries": {name: version(name) for name in _LIBRARIES},
+        "libraries": {name: version(name) for name in COMPUTING},
         "key": {"fingerprint": prepared.key.fingerprint, "experiment": prepared.key.experiment},
         "rows": rows,
         "order": job.file.order,

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from dpmask import __version__
 from dpmask.engine.checkpoint import Journal, dumps, journalled, loads
+from dpmask.engine.cluster import COMPUTING
 from dpmask.engine.draws import Subkey
 from dpmask.errors import DpmaskError, InputError, JobError, StorageError
 from dpmask.job.prepare import Prepared
@@ -27,7 +28,6 @@ from dpmask.lake.storage import Place
 from dpmask.release.manifest import canonical
 
 _FORMAT = "dpmask checkpoint 1"
-_LIBRARIES = ("cryptography", "numba", "numpy", "pandas", "pyarrow", "scipy")
 _FOLDER, _HEADER = "checkpoint", "header.json"
 _HEADERS = re.compile(rf"([0-9a-f]{{32}})/{_FOLDER}/{_HEADER}")
 _SEGMENT = re.compile(r"[0-9a-f]{12}-\d{6,}")
@@ -151,7 +151,7 @@ def _told(prepared: Prepared) -> dict[str, Any]:
         "run": prepared.run,
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "dpmask": __version__,
-        **{library: version(library) for library in _LIBRARIES},
+        **{library: version(library) for library in COMPUTING},
     }
 
 

@@ -18,7 +18,8 @@ STATUSES = ("released", "already released", "refused", "failed", "interrupted")
 
 _FIGURES = {
     "exit_code": ("exit_code", "Exit code: 0 released or already released, 3 refused, 5 worth a retry."),
-    "rows": ("rows", "Records in the source."),
+    "source_rows": ("source_rows", "Records in the source."),
+    "rows": ("rows", "Records in the release, or masked for it."),
     "source_bytes": ("source_bytes", "Size of the source's files."),
     "release_bytes": ("release_bytes", "Size of the released files."),
 }
@@ -35,7 +36,7 @@ def exposition(outcome: dict[str, Any]) -> bytes:
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
     registry = CollectorRegistry()
-    name = outcome.get("name", outcome["job"])
+    name = outcome.get("name") or outcome.get("job", "")
 
     def gauge(metric: str, about: str, *labels: str) -> Gauge:
         return Gauge(f"dpmask_run_{metric}", about, ["name", *labels], registry=registry)

@@ -19,6 +19,10 @@ from dpmask.lake.storage import Place
 from dpmask.release.manifest import read_private_key
 
 _RESULT = "result.json"
+_INTERRUPTED = {
+    False: "Interrupted; nothing was published.",
+    True: "Interrupted while publishing: the release may stand. Run the job again, or dpmask verify.",
+}
 
 
 def run_job(
@@ -37,14 +41,15 @@ def run_job(
 
     ``watcher`` is told how far the run is, ``record`` of each event in it; ``metrics`` is a file for Prometheus.
     """
-    outcome: dict[str, Any] = {"job": url, "status": "failed", "exit_code": 0}
+    outcome: dict[str, Any] = {"status": "failed", "exit_code": 0}
     log = PrivateLog()
     recorder = Recorder(outcome, [counting(outcome), *([record] if record else []), log])
     watched = _Both(watcher or Watcher(), recorder)
     figures: Place | None = None
     try:
-        recorder.event("start", job=url, version=__version__)
         figures = metrics_file(metrics) if metrics is not None else None
+        outcome["job"] = Place(url).url  # one with a password is refused and told to nobody
+        recorder.event("start", job=url, version=__version__)
         job = read_job(url)
         outcome["name"] = job.file.name
         _, log.place = folders(job)
@@ -54,7 +59,7 @@ def run_job(
         with listening(watched.passes, watched.retried), connected(scheduler, cluster):
             run(Run(job, overwrite, signer, watched.stage, outcome, resume))
     except KeyboardInterrupt:
-        _fail(outcome, Interrupted("Interrupted; nothing was published."))
+        _fail(outcome, Interrupted(_INTERRUPTED[outcome.get("stage") in {"publish", "verify"}]))
     except Exception as error:
         _fail(outcome, told_safely(error))
     _leave(log.place, figures, recorder)

@@ -64,7 +64,7 @@ def run(under_way: Run) -> None:
     with under_way.stage("read"):
         prepared = prepare(job, overwrite=under_way.overwrite)
         size = sum(file.size for file in prepared.lake.files)
-        under_way.outcome.update(run=prepared.run, rows=prepared.lake.rows, source_bytes=size)
+        under_way.outcome.update(run=prepared.run, source_rows=prepared.lake.rows, source_bytes=size)
     own, checkpoint = prepared.private / prepared.run, Checkpoint(prepared)
     with own.locked():
         if not _already_released(under_way, prepared):
@@ -77,7 +77,7 @@ def _release(under_way: Run, prepared: Prepared, checkpoint: Checkpoint) -> None
     """All stages after reading; a failure leaves a checkpoint to go on from."""
     own = prepared.private / prepared.run
     with checkpoint.journal(resume=under_way.resume) as journal:
-        done = mask_and_measure(under_way, prepared)
+        done = mask_and_measure(under_way, prepared, own)
         with under_way.stage("decide"):
             told = account(prepared, done.fitted, done.masked.rows, done.results, done.verdicts)
             compared = _compared(prepared, done, told)
@@ -121,9 +121,9 @@ class Measured:
     verdicts: list[Verdict]
 
 
-def mask_and_measure(under_way: Run, prepared: Prepared) -> Measured:
-    """Mask the table into the private folder, measure what would be published, and hold the policy against it."""
-    job, own = prepared.job, prepared.private / prepared.run
+def mask_and_measure(under_way: Run, prepared: Prepared, own: Place) -> Measured:
+    """Mask the table into a private folder, measure what would be published, and hold the policy against it."""
+    job = prepared.job
     with under_way.stage("mask"):
         table, fitted = _fit(prepared)
         folder = Folder(own / _STAGING, own / "pairing", _order_key(prepared, fitted))

@@ -155,10 +155,11 @@ def _axes(found: Mapping[str, Any], goals: Sequence[Goal]) -> dict[str, float]:
 
 
 def _measured(prepared: Prepared, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Mask, measure and judge; the staged files are not kept."""
-    done = mask_and_measure(Run(prepared.job, True, None, lambda stage: tell(f"  {stage}")), prepared)
-    done.folder.staging.clear()
-    done.folder.pairing.clear()
+    """Mask, measure and judge, in a folder of its own: a release of the same job is not touched. No file is kept."""
+    own = prepared.private / _KEPT / prepared.run
+    with own.locked():
+        done = mask_and_measure(Run(prepared.job, True, None, lambda stage: tell(f"  {stage}")), prepared, own)
+    own.clear()
     values = {
         f"{name}.{field}": judge(Rule("", name, field, "<=", 0.0), result).judged
         for name, result in done.judged.items()

@@ -143,6 +143,19 @@ def test_interrupted(place, sent):
     assert place.run(block_rows=200).code == 0
 
 
+def test_interrupted_when_the_release_stands(place, monkeypatch):
+    place.lake()
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpmask.job.stages.verify", interrupted)
+    ended = place.run()
+    assert ended.code == 130
+    assert "the release may stand. Run the job again, or dpmask verify." in ended.err
+    assert place.dpmask("verify", "release").code == 0
+
+
 def test_a_killed_run_leaves_no_old_result(place):
     place.lake()
     assert place.run().code == 0

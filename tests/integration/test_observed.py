@@ -60,7 +60,7 @@ def test_events_and_metrics_of_a_release(place):
 
     found = figures(place.folder / "run.prom")
     assert found["exit_code",] == 0
-    assert found["rows",] == 1000
+    assert found["source_rows",] == found["rows",] == 1000
     assert found["source_bytes",] == sum(path.stat().st_size for path in (place.folder / "lake").iterdir())
     assert found["release_bytes",] == sum(path.stat().st_size for path in place.folder.glob("release/data/*/*"))
     assert found["passes", "mask"] == len(masked)
@@ -71,6 +71,15 @@ def test_events_and_metrics_of_a_release(place):
     again = place.run("--metrics", "run.prom")
     assert "Already released" in again.out
     assert figures(place.folder / "run.prom")["status", "already released"] == 1
+
+
+def test_a_password_in_the_job_s_url_is_told_to_nobody(place):
+    ended = place.dpmask(
+        "run", "s3://me:hunter2@bucket/job.yaml", "--log-format", "json", "--metrics", "run.prom", "--json"
+    )
+    assert ended.code == 2
+    assert "does not belong in a URL" in ended.err
+    assert "hunter2" not in ended.out + ended.err + (place.folder / "run.prom").read_text(encoding="utf-8")
 
 
 def test_a_refused_and_a_failed_run_are_seen(place):

@@ -78,6 +78,14 @@ def test_a_whole_step_as_a_value(swept):
     assert f"mask[0] = {noise if found['recommended'] == 0 else groups}" in found["recommendation"]
 
 
+def test_a_release_of_the_same_job_keeps_its_pairing(swept):
+    assert swept.dpmask("run", "job.yaml").code == 0
+    before = swept.bytes("private")
+    assert run(swept, "mask[0].scale=0.1,0.2").code == 0  # the job's own scale, and another
+    assert before.items() <= swept.bytes("private").items()
+    assert any("/pairing/" in name for name in before)
+
+
 def test_nothing_is_published_and_nothing_staged_is_left(swept):
     run(swept, "mask[0].scale=0.1,0.2")
     assert not (swept.folder / "release").exists()
