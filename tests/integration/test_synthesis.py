@@ -184,14 +184,17 @@ def test_few_records_among_many_shape_the_models(monkeypatch):
 
 
 def test_records_without_weight_change_nothing():
-    """Not the models, and not when they come to rest."""
-    frame = people(400)
-    far = frame.assign(y=frame["y"] * 1.5 + 1, w=0)
+    """Not the models, and not when they come to rest: where two models meet memberships change for longest."""
+    frame, columns = people(400), {"dependents": ["y"], "independents": ["x"], "weight": "w"}
     method = dpmask.FuzzyCRegression(clusters=2)
-    alone, beside = (
-        method.fit(one, **COLUMNS, weight="w") for one in (frame, pd.concat([frame, far], ignore_index=True))
-    )
+    alone = method.fit(frame, **columns)
+    (a, b), (c, d) = alone.coefficients[:, :, 0]  # y = a + b x
+    x = (c - a) / (b - d)
+    near = 1e-4 * np.random.default_rng(0).normal(size=(2, len(frame)))
+    meeting = frame.assign(x=x + near[0], y=a + b * x + near[1], w=0)
+    beside = method.fit(pd.concat([frame, meeting], ignore_index=True), **columns)
     np.testing.assert_allclose(beside.coefficients, alone.coefficients, rtol=1e-9, atol=1e-9)
+    assert beside.converged
     assert len(beside.history) == len(alone.history)
 
 
