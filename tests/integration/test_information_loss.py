@@ -424,3 +424,5 @@ def test_measures_say_what_they_are():
         for said in (result.definition, result.direction, result.source):
             assert said.endswith(".")
         assert "arger" in result.direction or "maller" in result.direction
+        if "value" in result.judged:
+            assert Measure(name, name, {}).larger_loses == ("arger means more" in result.direction), name
