@@ -1,4 +1,7 @@
-"""Several measures of information loss from passes they share: at most four over both tables, however many measures."""
+"""Several measures of information loss from passes they share: at most four over both tables, however many measures.
+
+Distances between records take a fifth, over the pairs, where tables are frames or the masked one lost records.
+"""
 
 from __future__ import annotations
 
