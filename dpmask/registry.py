@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -11,6 +12,11 @@ def loaded(place: str) -> Any:
     """What stands at ``module:name``."""
     module, name = place.split(":")
     return getattr(import_module(module), name)
+
+
+def module_of(found: Any) -> Any:
+    """The module that a function stands in, with what else it says."""
+    return sys.modules[found.__module__]
 
 
 def lazy_names(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,26 @@ class Units(NamedTuple):
         return Units(self.z[:, rows], self.y[:, rows], None if self.weights is None else self.weights[rows])
 
 
+class Counted(NamedTuple):
+    """What is counted beside the means: exact, and the same for any partitioning."""
+
+    records: int  # those that shape a model: they miss no value and weigh something
+    weights: int  # the bits of all weights, summed by position: other weights have another sum
+
+    @classmethod
+    def of(cls, values: Sequence[Floats], weights: Floats | None, first: int) -> Counted:
+        """A block's, from its record ``first`` on."""
+        rows = ~np.logical_or.reduce([np.isnan(one) for one in values])
+        if weights is None:
+            return cls(int(rows.sum()), 0)
+        odd = 2 * np.arange(first, first + len(weights), dtype=np.uint64) + np.uint64(1)
+        return cls(int((rows & (weights > 0.0)).sum()), int((weights.view(np.uint64) * odd).sum()))
+
+    def plus(self, other: Counted) -> Counted:
+        """Both parts together."""
+        return Counted(self.records + other.records, (self.weights + other.weights) % 2**64)
+
+
 class Design(NamedTuple):
     """What is predicted from what, the scales of both, and the column of the records' weights, if there is one."""
 
@@ -56,6 +76,7 @@ class Design(NamedTuple):
     inputs: Scale
     outputs: Scale
     seen: Moments | Spread  # of the predictors' numbers, then of the dependents
+    counted: Counted
     who: str
 
     @property
@@ -88,9 +109,9 @@ class Design(NamedTuple):
         return self.units(rows, span)._replace(weights=_weights(rows, self.weight, self.who))
 
     def complete(self, rows: Rows, span: Span) -> Units:
-        """A block's records that miss no value, with their weights."""
+        """A block's records that shape a model, with their weights."""
         units = self.weighted(rows, span)
-        return units.of(units.whole)
+        return units.of(units.counted)
 
     def to_original(self, values: Floats) -> Floats:
         """Dependents x rows, back in the units they came in."""
@@ -111,6 +132,9 @@ class Design(NamedTuple):
         return np.concatenate([constant[..., None, :], slopes], axis=-2)
 
 
+_Look = tuple[Moments | Spread, Counted]
+
+
 def make_design(
     table: Table,
     dependents: Sequence[str],
@@ -127,7 +151,7 @@ def make_design(
     """
     require_numeric(table.masked_schema, [*dependents, *([weight] if weight else [])], who)
     predictors = find_predictors(table, independents, who)
-    seen = _look(table, predictors, tuple(dependents), weight, who)
+    seen, counted = _look(table, predictors, tuple(dependents), weight, who)
     _check(seen, [*predictors.sources, *dependents], table.rows, who, drop=drop)
     if isinstance(seen, Spread) and not seen.complete > 0.0:
         raise InputError(f"{who}: column '{weight}' must be above 0 in a record without missing values.")
@@ -139,7 +163,7 @@ def make_design(
     # a constant independent says nothing: its deviations are 0, and solving leaves it out
     sd = np.where(varied, seen.sd, 1.0)
     inputs, outputs = Scale(seen.mean[:count], sd[:count]), Scale(seen.mean[count:], sd[count:])
-    return Design(predictors, tuple(dependents), weight, inputs, outputs, seen, who)
+    return Design(predictors, tuple(dependents), weight, inputs, outputs, seen, counted, who)
 
 
 def check_weight(weight: str | None, others: Sequence[str], who: str) -> None:
@@ -148,26 +172,24 @@ def check_weight(weight: str | None, others: Sequence[str], who: str) -> None:
         raise JobError(f"{who}: weight must name a column other than dependents and independents; got {weight!r}.")
 
 
-def _look(
-    table: Table, predictors: Predictors, dependents: tuple[str, ...], weight: str | None, who: str
-) -> Moments | Spread:
+def _look(table: Table, predictors: Predictors, dependents: tuple[str, ...], weight: str | None, who: str) -> _Look:
     """Means, deviations and ranges, in one pass."""
-    columns = [*predictors.columns, *dependents]
-    label = f"{who}: means"
-    if weight is None:
-        return table.reduce_rows(columns, partial(_moments, predictors, dependents, who), merge_moments, label)
-    task = partial(_spread, predictors, dependents, weight, who)
-    return table.reduce_rows([*columns, weight], task, merge_spread, label)
+    columns = [*predictors.columns, *dependents, *([weight] if weight else [])]
+    task = partial(_means, predictors, dependents, weight, who)
+    merge = partial(_merge_looks, merge_spread if weight else merge_moments)
+    return table.reduce_rows(columns, task, merge, f"{who}: means")
 
 
-def _moments(predictors: Predictors, dependents: tuple[str, ...], who: str, rows: Rows, span: Span) -> Moments:
-    return column_moments(_values(predictors, dependents, who, rows))
+def _means(
+    predictors: Predictors, dependents: tuple[str, ...], weight: str | None, who: str, rows: Rows, span: Span
+) -> _Look:
+    values, weights = _values(predictors, dependents, who, rows), _weights(rows, weight, who)
+    seen = column_moments(values) if weights is None else spread(values, weights)
+    return seen, Counted.of(values, weights, span.first)
 
 
-def _spread(
-    predictors: Predictors, dependents: tuple[str, ...], weight: str, who: str, rows: Rows, span: Span
-) -> Spread:
-    return spread(_values(predictors, dependents, who, rows), _weights(rows, weight, who))
+def _merge_looks(merge: Callable[[Any, Any], Moments | Spread], left: _Look, right: _Look) -> _Look:
+    return merge(left[0], right[0]), left[1].plus(right[1])
 
 
 def _values(predictors: Predictors, dependents: tuple[str, ...], who: str, rows: Rows) -> list[Floats]:

@@ -49,9 +49,13 @@ class Start(NamedTuple):
 
 def find_starts(clusters: int, table: Table, design: Design, groups: Sequence[list[int]], key: Subkey) -> list[Start]:
     """A start for each group of dependents (their places)."""
-    if table.rows < clusters:
-        raise InputError(f"{design.who}: {clusters} models need as many records; there are {table.rows}.")
-    share = min(1.0, _SAMPLE / int(design.seen.values.min()))
+    records = design.counted.records
+    if not records:
+        raise InputError(f"{design.who}: there is no record without missing values.")
+    if records < clusters:
+        which = "without missing values" if design.weight is None else "without missing values and with a weight"
+        raise InputError(f"{design.who}: {clusters} models need as many records {which}; there are {records}.")
+    share = min(1.0, _SAMPLE / records)
     task = table.on_rows(design.all_columns, partial(_sampled, design, key.subkey("sample"), share))
     sample = hold_joined(task, _joined, table.blocks, f"{design.who}: sample")
     return [_start(clusters, sample, design, group, key.subkey(f"start {group}")) for group in groups]
@@ -64,8 +68,6 @@ def _start(clusters: int, sample: Sequence[Run], design: Design, group: list[int
     inputs = [1 + n for n, name in enumerate(design.predictors.sources) if name not in categories and varied[n]]
     draws = record_uniforms(key, 0, _STARTS * clusters).reshape(_STARTS, clusters)
     (start,) = map_blocks(partial(_solved, inputs, group, draws), sample, f"{design.who}: start")
-    if start is None:
-        raise InputError(f"{design.who}: there is no record without missing values.")
     return start
 
 
@@ -84,11 +86,9 @@ def _joined(parts: Sequence[Units]) -> Units:
     return Units(np.concatenate(z, axis=1), np.concatenate(y, axis=1), whole)
 
 
-def _solved(inputs: list[int], group: list[int], draws: Floats, sample: Units, span: Span) -> Start | None:
-    """Fuzzy c-means of the sample, sharper and sharper until its centres lie apart; None without records."""
+def _solved(inputs: list[int], group: list[int], draws: Floats, sample: Units, span: Span) -> Start:
+    """Fuzzy c-means of the sample, sharper and sharper until its centres lie apart."""
     values = np.concatenate([sample.z[inputs], sample.y[group]])
-    if not values.shape[1]:
-        return None
     records = Records(values, sample.weights, None)
     points = plus_plus(records, draws.shape[1], draws)
     for fuzziness in _FUZZINESS:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from dpmask import risk, utility
+from dpmask import registry, risk, utility
 from dpmask.errors import InputError, JobError
 from dpmask.lake.columns import is_numeric, require_numeric
 from dpmask.lake.table import Table
@@ -54,7 +53,7 @@ def takers(original: Table, masked: Table, asked: Sequence[Asked]) -> dict[str, 
         one.name: partial(measure_function(one.measure), original, masked, **one.parameters) for one in asked
     }
     is_number = partial(_numeric_in, (original.masked_schema, masked.masked_schema))
-    for group in groups_of(asked, is_number, as_many=original.rows == masked.rows):
+    for group in groups_of(asked, is_number):
         with suppress(JobError, InputError):  # each says its own when it is taken alone
             found |= take_together(original, masked, group, "loss")
     return found
@@ -66,7 +65,7 @@ def _numeric_in(schemas: Sequence[Any], column: str) -> bool:
 
 def passes_of(asked: Sequence[Asked], schema: Any) -> int:
     """About how many passes over both tables measures take, shared ones counted once."""
-    groups = groups_of(asked, partial(_numeric_in, (schema,)), as_many=True)
+    groups = groups_of(asked, partial(_numeric_in, (schema,)))
     together = [one for group in groups for one in group]
     alone = [_passes_alone(one) for one in asked if one not in together]
     return sum(passes_for(needs_of(one.measure for one in group)) for group in groups) + sum(alone)
@@ -93,4 +92,4 @@ def about(name: str, result: Any) -> dict[str, str]:
 
 def module_of(name: str) -> Any:
     """The module of a measure, with what it says of itself."""
-    return sys.modules[measure_function(name).__module__]
+    return registry.module_of(measure_function(name))

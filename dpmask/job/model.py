@@ -76,8 +76,8 @@ class Measure(NamedTuple):
 
     @property
     def larger_loses(self) -> bool:
-        """Whether a larger value means more loss, as its result says."""
-        return "arger means more" in self._result.direction
+        """Whether a larger ``value`` means more loss: so it does unless its result says ``larger_keeps``."""
+        return not getattr(self._result, "larger_keeps", False)
 
     @property
     def _result(self) -> Any:

@@ -24,7 +24,10 @@ JOINT = 0.05
 
 
 class Inside(NamedTuple):
-    """For each column and percentage the originals inside, of how many pairs; and the records inside in all columns."""
+    """For each column and percentage the originals inside, of how many pairs; and the records inside in all columns.
+
+    ``complete`` are the originals that miss no value, whatever their masked values.
+    """
 
     inside: Counts  # columns x percentages
     pairs: Counts
@@ -43,7 +46,7 @@ def inside_by_sd(sd: Floats, columns: Sequence[Floats]) -> Inside:
         present = ~np.isnan(gap)
         pairs[number] = present.sum()
         inside[number] = [(gap <= one * percent / 100).sum() for percent in PERCENTS]
-        joint, complete = joint & (gap <= one * JOINT), complete & present
+        joint, complete = joint & (gap <= one * JOINT), complete & ~np.isnan(x)
     return Inside(inside, pairs, int(joint.sum()), int(complete.sum()))
 
 

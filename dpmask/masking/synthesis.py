@@ -138,8 +138,9 @@ def _check_masked(method: Any, table: tables.Table) -> None:
 
 
 def purpose(method: Any, table: tables.Table, design: Design) -> str:
-    """What the draws are for: another method or table must draw anew."""
-    return f"{method!r} {told_apart(table, *design.numbers())}"
+    """What the draws are for: another method or table must draw anew, also one of other weights."""
+    weights = f" {design.counted.weights}" if design.weight and design.weight not in table.changed else ""
+    return f"{method!r} {told_apart(table, *design.numbers())}{weights}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ For p = 1, ..., 10 a cell is disclosed if its original lies inside an interval a
 
 and the share of disclosed cells is averaged over p, then over the columns (Domingo-Ferrer and Torra 2001; Mateo-Sanz,
 Sebe and Domingo-Ferrer 2004). ``rate`` is the larger of the two. The joint rule, as in sdcMicro: records whose columns
-all lie within 5 % of a standard deviation. Cells with a missing value on either side are left out.
+all lie within 5 % of a standard deviation. Originals that are missing are left out; one whose masked value is missing,
+or whose record was dropped, counts as not disclosed.
 
 Exact. Passes: six over the columns, and for each column one in which values meet by size, to learn their ranks, and
 their ranks meet again by record. Memory per task: one block, or about a million values.
@@ -119,8 +120,9 @@ def interval_disclosure(original: Any, masked: Any, *, columns: Sequence[str]) -
         _by_rank(pairs, column, one, int(count)) for column, one, count in zip(columns, cuts, after.values, strict=True)
     ]
     by_rank = Inside(np.concatenate([one.inside for one in ranked]), by_sd.pairs, 0, 0)
-    guesses = _guesses(pairs, columns, sd, after.values)
-    return _result(columns, by_sd, by_rank, guesses, pairs.rows, time.perf_counter() - start)
+    # a guess, too, has nothing to hand to those whose values were not released
+    guesses = [guess * by_sd.pairs / moments.values for guess in _guesses(pairs, columns, sd, after.values)]
+    return _result(columns, (by_sd, by_rank), moments.values, guesses, pairs.rows, time.perf_counter() - start)
 
 
 def _require_finite(infinite: NDArray[np.int64], columns: Sequence[str]) -> None:
@@ -193,13 +195,14 @@ def _unsorted(values: NDArray[np.int64], order: NDArray[np.intp]) -> NDArray[np.
 
 def _result(
     columns: Sequence[str],
-    by_sd: Inside,
-    by_rank: Inside,
-    guesses: tuple[Floats, Floats],
+    found: tuple[Inside, Inside],
+    values: NDArray[np.int64],
+    guesses: Sequence[Floats],
     records: int,
     seconds: float,
 ) -> IntervalDisclosure:
-    rates = [one.inside.mean(axis=1) / by_sd.pairs for one in (by_sd, by_rank)]
+    by_sd, _ = found
+    rates = [one.inside.mean(axis=1) / values for one in found]
     parts: dict[str, float] = {}
     for rule, rate, guess in zip(("by sd", "by rank"), rates, guesses, strict=True):
         for column, share, chance in zip(columns, rate.tolist(), guess.tolist(), strict=True):

@@ -305,7 +305,7 @@ def _result(files: _Files, held: list[Run], counts: _Patterns, start: float) -> 
     return ProbabilisticLinkage(
         rate=rate,
         estimated=by_em,
-        guessing=1.0 / counts.masked,
+        guessing=1.0 / counts.originals,
         attacked=counts.originals,
         seconds=time.perf_counter() - start,
         parts={name: float(value) for name, value in sorted(parts.items())},

@@ -61,6 +61,7 @@ class PartitionAgreement:
         "The F-measure of each original cluster with the masked table's cluster that fits it best, weighted by size; "
         "match point and adjusted Rand from the same contingency table."
     )
+    larger_keeps: ClassVar[bool] = True
     direction: ClassVar[str] = "1 means the same clusters; smaller means more information lost."
     source: ClassVar[str] = "Fung, Wang, Wang and Hung 2009; Hubert and Arabie 1985 for the adjusted Rand index."
 

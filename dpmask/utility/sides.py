@@ -1,6 +1,8 @@
 """Two tables that passes go over together: each by itself, or their records side by side.
 
-Tables are read each by itself, so that they may have different records; side by side only for distances.
+Tables are read each by itself, so that they may have different records. Distances need records side by side: lakes of
+as many records are then read so and nothing else; other tables are paired besides, as a record that masking dropped
+must not be taken for one whose values are missing.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ _Function = Callable[[Rows, Span], _Found]
 
 
 class Sides(NamedTuple):
-    """The two tables; or one with their records side by side."""
+    """The two tables, or one with their records side by side; and these, where somebody asked for them."""
 
     tables: tuple[Table, ...]
+    pairs: Table | None = None
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -70,20 +73,25 @@ class Sides(NamedTuple):
         merge_beside: Callable[[_Beside, _Beside], _Beside],
         label: str,
     ) -> tuple[list[_Found], _Beside]:
-        """The same of tables that are side by side, and in the same pass a function of their records together."""
+        """The same, and a function of the records side by side: in the same pass where that is how they are read."""
+        assert self.pairs is not None
+        if len(self.tables) > 1:
+            gaps = self.pairs.reduce_rows(_twice(columns), partial(_beside, beside), merge_beside, f"{label} at pairs")
+            return self.reduce(columns, functions, merge, label), gaps
         task = partial(_both_and_beside, partial(_both, tuple(columns), functions), beside)
         merged = partial(_merge_beside, partial(_merge_both, merge), merge_beside)
-        return self.tables[0].reduce_rows(_twice(columns), task, merged, label)
+        return self.pairs.reduce_rows(_twice(columns), task, merged, label)
 
 
 def sides_of(original: Any, masked: Any, columns: Sequence[str], who: str, *, beside: bool) -> Sides:
-    """The two tables, side by side if that is asked for."""
-    if beside:
-        return Sides((pair(original, masked, columns, who),))
+    """The two tables, with their records side by side if that is asked for."""
+    pairs = pair(original, masked, columns, who) if beside else None
+    if pairs and isinstance(original, Table) and isinstance(masked, Table) and original.rows == masked.rows:
+        return Sides((pairs,), pairs)
     tables = as_table(original, who), as_table(masked, who)
     for table in tables:
         require_known(table.masked_schema, columns, who)
-    return Sides(tables)
+    return Sides(tables, pairs)
 
 
 def _twice(columns: Sequence[str]) -> list[str]:
@@ -97,6 +105,10 @@ def _both(columns: tuple[str, ...], functions: Sequence[_Function[_Found]], rows
 
 def _merge_both(merge: Callable[..., _Found], left: list[_Found], right: list[_Found]) -> list[_Found]:
     return [merge(one, two) for one, two in zip(left, right, strict=True)]
+
+
+def _beside(beside: Callable[[Rows], _Beside], rows: Rows, span: Span) -> _Beside:
+    return beside(rows)
 
 
 def _both_and_beside(both: Callable[..., Any], beside: Callable[..., Any], rows: Rows, span: Span) -> tuple[Any, Any]:

@@ -1,13 +1,16 @@
-"""Several measures of information loss from passes they share: at most four over both tables, however many measures."""
+"""Several measures of information loss from passes they share: at most four over both tables, however many measures.
+
+Distances between records take a fifth, over the pairs, where tables are frames or the masked one lost records.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from operator import or_
 from typing import Any, Protocol
 
+from dpmask import registry
 from dpmask.errors import JobError, nearest
 from dpmask.utility import measure_function
 from dpmask.utility.summary import Need, Summary, summarised
@@ -42,17 +45,12 @@ class Asked(Protocol):
         """Its parameters."""
 
 
-def groups_of(asked: Sequence[Asked], is_numeric: Callable[[str], bool], *, as_many: bool) -> list[list[Asked]]:
-    """Those measures that are better taken together: of the same columns, two or more, all of which they take.
-
-    Where the tables have not ``as_many`` records, distances are none of them: side by side the others would see gaps.
-    """
+def groups_of(asked: Sequence[Asked], is_numeric: Callable[[str], bool]) -> list[list[Asked]]:
+    """Those measures that are better taken together: of the same columns, two or more, all of which they take."""
     groups: dict[tuple[str, ...], list[Asked]] = {}
     for one in asked:
         columns = tuple(one.parameters.get("columns", ()))
-        if one.measure not in SHARED or (not as_many and _module(one.measure).NEEDS & Need.DISTANCES):
-            continue
-        if _takes_categories(one.measure) or all(map(is_numeric, columns)):
+        if one.measure in SHARED and (_takes_categories(one.measure) or all(map(is_numeric, columns))):
             groups.setdefault(columns, []).append(one)
     return [group for group in groups.values() if len(group) > 1]
 
@@ -124,4 +122,4 @@ def _fits(name: str, numbers: int) -> bool:
 
 
 def _module(name: str) -> Any:
-    return sys.modules[measure_function(name).__module__]
+    return registry.module_of(measure_function(name))

@@ -277,6 +277,27 @@ def test_tables_of_other_sizes_compare_without_pairs():
         assert getattr(dpmask.utility, name)(frame, masked.iloc[:900], columns=NUMBERS).value > 0, name
 
 
+def the_same_as_alone(frame, masked, columns):
+    for name, found in dpmask.utility.summarise(frame, masked, columns=columns).items():
+        alone = getattr(dpmask.utility, name)(frame, masked, columns=columns)
+        assert found.to_dict() == alone.to_dict(), name
+
+
+@pytest.mark.parametrize("cut", [lambda frame: frame, partial(in_parts, partitions=3)], ids=["pandas", "dask"])
+def test_dropped_records_are_not_missing_values(cut, small_samples):
+    """A masked table that lost records, and one that has other records instead: each measure is what it is alone."""
+    frame, masked = table(2000)
+    left = masked[frame["smooth"] < 1.5]
+    the_same_as_alone(cut(frame), cut(left), NUMBERS)
+    others = masked.set_axis(masked.index + 500)
+    the_same_as_alone(cut(frame), cut(others), NUMBERS)
+    both = [frame["smooth"] < 1.5, frame["smooth"] > 0.0]
+    shares = [frame["région"][some].value_counts(normalize=True) for some in both]
+    found = dpmask.utility.summarise(cut(frame), cut(frame[both[0]]), columns=["smooth", "région"])
+    assert found["total_variation"].parts["région"] == pytest.approx(np.abs(shares[0] - shares[1]).sum() / 2)
+    assert found["il1s"].value == 0.0
+
+
 @pytest.mark.parametrize("name", [*SHARED, "propensity"])
 def test_results_speak_for_themselves(name):
     frame, masked = table(300)
@@ -403,3 +424,5 @@ def test_measures_say_what_they_are():
         for said in (result.definition, result.direction, result.source):
             assert said.endswith(".")
         assert "arger" in result.direction or "maller" in result.direction
+        if "value" in result.judged:
+            assert Measure(name, name, {}).larger_loses == ("arger means more" in result.direction), name

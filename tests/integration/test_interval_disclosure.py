@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,8 @@ def table(rows, seed=0):
 
 
 def reference(frame, masked, columns):
-    """The definitions, record by record."""
+    """The definitions, record by record; a masked value that is not there discloses nothing."""
+    masked = masked.reindex(frame.index)
     by_sd, by_rank, joint, complete = [], [], [], []
     for name in columns:
         pairs = [(x, y) for x, y in zip(frame[name], masked[name], strict=True) if not np.isnan(x + y)]
@@ -43,11 +45,11 @@ def reference(frame, masked, columns):
                 w = p * len(s) // 100
                 near += abs(x - y) <= sd * p / 100
                 ranked += s[max(0, first - w)] <= x <= s[min(len(s) - 1, last + w)]
-        by_sd.append(near / 10 / len(pairs))
-        by_rank.append(ranked / 10 / len(pairs))
+        by_sd.append(near / 10 / frame[name].notna().sum())
+        by_rank.append(ranked / 10 / frame[name].notna().sum())
         gap = np.abs(frame[name] - masked[name])
         joint.append(gap <= 0.05 * sd)
-        complete.append(gap.notna())
+        complete.append(frame[name].notna())
     return by_sd, by_rank, np.all(joint, axis=0).sum() / np.all(complete, axis=0).sum()
 
 
@@ -106,6 +108,23 @@ def test_it_does_not_depend_on_partitions(partitions, client, monkeypatch):
     assert [found.parts[f"{name}: by sd"] for name in COLUMNS[1:]] == by_sd
     assert [found.parts[f"{name}: by rank"] for name in COLUMNS[1:]] == by_rank
     assert found.joint == joint
+
+
+@pytest.mark.parametrize("cut", [lambda frame: frame, partial(in_parts, partitions=3)], ids=["pandas", "dask"])
+def test_dropped_records_and_suppressed_values_are_not_disclosed(cut):
+    frame, masked = table(600)
+    left = masked[frame["smooth"] < 2].assign(tied=lambda some: some["tied"].where(some.index % 5 > 0))
+    by_sd, by_rank, joint = reference(frame, left, COLUMNS)
+    found = dpmask.risk.interval_disclosure(cut(frame), cut(left), columns=COLUMNS)
+    assert [found.parts[f"{name}: by sd"] for name in COLUMNS] == by_sd
+    assert [found.parts[f"{name}: by rank"] for name in COLUMNS] == by_rank
+    assert (found.joint, found.attacked) == (joint, 600)
+    same = dpmask.risk.interval_disclosure(cut(frame), cut(frame.loc[left.index]), columns=["smooth"])
+    assert same.rate == same.joint == len(left) / 600  # all that is released
+    anybody = frame.loc[left.index].set_axis(np.random.default_rng(1).permutation(600)[: len(left)]).sort_index()
+    apart = dpmask.risk.interval_disclosure(cut(frame), cut(anybody), columns=["smooth"])
+    guess = apart.parts["smooth: by rank, by guessing"]
+    assert apart.by_rank == pytest.approx(guess, abs=5 * np.sqrt(guess / 600))
 
 
 @pytest.mark.parametrize(

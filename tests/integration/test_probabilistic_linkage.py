@@ -97,6 +97,7 @@ def test_many_ties_and_dropped_records(seed):
     _, _, _, rates = reference(frame, masked)
     found = dpmask.risk.probabilistic_linkage(frame, masked, columns=list("abc"))
     assert [found.rate, found.estimated] == pytest.approx(rates, rel=1e-12)
+    assert (found.attacked, found.guessing) == (60, 1 / 60)  # a guess never links those that are gone
 
 
 def test_patterns_are_counted_without_pairs():

@@ -173,3 +173,8 @@ def test_a_lake_keeps_its_positions(place):
     assert (masked["income"] == original.loc[masked.index, "income"]).all()
     frame = fitted.mask(original)
     assert list(frame.index) == list(masked.index)
+    lost = lake.masked_by(fitted)
+    assert lost.rows == len(masked)
+    for name, found in dpmask.utility.summarise(lake, lost, columns=["income", "rate"]).items():
+        alone = getattr(dpmask.utility, name)(lake, lost, columns=["income", "rate"])
+        assert found.to_dict() == alone.to_dict(), name

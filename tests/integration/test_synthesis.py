@@ -159,6 +159,59 @@ def test_no_record_is_complete():
                 type(METHODS[name])(**parameters).fit(table, seed=1)
 
 
+def test_few_records_among_many_shape_the_models(monkeypatch):
+    """The sample is a share of the records that count: a few complete ones, or ones with a weight, are all in it."""
+    frame = people()
+    few = frame.index % 100 == 7  # 15 of 1,500
+    regression = dpmask.FuzzyCRegression(clusters=2, nulls="drop")
+    # in each column most values are there, and in hardly any record all are
+    lacking = frame.assign(
+        x=frame["x"].where(few | (frame.index % 2 == 0)), y=frame["y"].where(few | (frame.index % 2 == 1))
+    )
+    weighed = frame.assign(w=np.where(few, frame["w"], 0))
+    expected = [
+        regression.fit(lacking, **COLUMNS, seed=1).coefficients,
+        regression.fit(weighed, **COLUMNS, weight="w", seed=1).coefficients,
+    ]
+    monkeypatch.setattr(regression_start, "_SAMPLE", 20)
+    assert (regression.fit(lacking, **COLUMNS, seed=1).coefficients == expected[0]).all()
+    assert (regression.fit(weighed, **COLUMNS, weight="w", seed=1).coefficients == expected[1]).all()
+    many = dpmask.FuzzyCRegression(clusters=16, nulls="drop")
+    with pytest.raises(InputError, match="16 models need as many records without missing values; there are 15"):
+        many.fit(lacking, **COLUMNS)
+    with pytest.raises(InputError, match="as many records without missing values and with a weight; there are 15"):
+        many.fit(weighed, **COLUMNS, weight="w")
+
+
+def test_records_without_weight_change_nothing():
+    """Not the models, and not when they come to rest: where two models meet memberships change for longest."""
+    frame, columns = people(400), {"dependents": ["y"], "independents": ["x"], "weight": "w"}
+    method = dpmask.FuzzyCRegression(clusters=2)
+    alone = method.fit(frame, **columns)
+    (a, b), (c, d) = alone.coefficients[:, :, 0]  # y = a + b x
+    x = (c - a) / (b - d)
+    near = 1e-4 * np.random.default_rng(0).normal(size=(2, len(frame)))
+    meeting = frame.assign(x=x + near[0], y=a + b * x + near[1], w=0)
+    beside = method.fit(pd.concat([frame, meeting], ignore_index=True), **columns)
+    np.testing.assert_allclose(beside.coefficients, alone.coefficients, rtol=1e-9, atol=1e-9)
+    assert beside.converged
+    assert len(beside.history) == len(alone.history)
+
+
+def test_other_weights_draw_anew():
+    """Two releases that differ in their weights alone: what noise adds to one says nothing of the other's."""
+    frame = people()
+    swapped = frame.assign(w=frame["w"].to_numpy()[::-1])  # as many, of the same range and sum
+    method = dpmask.IPSO(variant="B", weight="w", **COLUMNS)
+    one, same, two = (method.fit(some, seed=1).mask(frame) for some in (frame, in_parts(frame, 7), swapped))
+    np.testing.assert_allclose(one["y"], same["y"], rtol=1e-9, atol=1e-9)
+    z = np.column_stack([np.ones(len(frame)), frame["x"], pd.get_dummies(frame["g"]).iloc[:, 1:], frame["b"]]).astype(
+        float
+    )
+    rest = [values["y"] - z @ np.linalg.lstsq(z, values["y"], rcond=None)[0] for values in (one, two)]
+    assert abs(np.corrcoef(*rest)[0, 1]) < 5 / np.sqrt(len(frame))
+
+
 def test_extremes_are_not_shown():
     frame = people()
     shown = repr(METHODS["joint"].fit(frame, seed=1)) + repr(dpmask.FuzzyCRegression(clusters=2).fit(frame, **COLUMNS))
