@@ -22,6 +22,7 @@ REFINEMENT = {
     "domains": {"age": [0, 100], "children": [0, 10], "born": ["1970-01-01", "2030-01-01"]},
     "guide": {"column": "member"},
 }
+DROPPING = REFINEMENT | {"suppress_records": 0.1}
 MASKS = {
     "noise": [JOB["mask"][0]],
     "few clusters": [FUZZY],
@@ -30,6 +31,8 @@ MASKS = {
         {"method": "fuzzy_microaggregation", "columns": NUMBERS, "k": 3, "cell_size": 100},
     ],
     "refinement": [REFINEMENT],
+    "dropped, then swapped": [DROPPING, {"method": "swapping", "columns": ["income"], "share": 0.5, "window": 0.1}],
+    "dropped, then cells": [DROPPING, {"method": "microaggregation", "columns": ["income"], "k": 3, "cell_size": 100}],
     "transforms": [
         {"method": "membership_transform", "columns": NUMBERS, "function": "s"},
         {"method": "swapping", "columns": NUMBERS, "share": 0.5, "window": 0.1},
@@ -100,12 +103,17 @@ def computed_before_publishing(computed):
     return [label for label in computed if not label.startswith(("verify", "publish"))]
 
 
+def measured(case):
+    if MASKS[case][0]["method"] == "refinement":
+        return []
+    return MEASURES if case == "noise" else MEASURES[:1]
+
+
 @pytest.mark.parametrize("case", MASKS)
 def test_nothing_is_computed_twice(place, stopped, computed, case):
     """Every pass of every method and measure is known again, and so is every file."""
     place.lake(people(600))
-    measure = {"noise": MEASURES, "refinement": []}.get(case, MEASURES[:1])
-    said = {"mask": MASKS[case], "measure": measure}
+    said = {"mask": MASKS[case], "measure": measured(case)}
     assert place.run(**said, target="undisturbed", private="p2").code == 0
     computed.clear()
     stopped(**said)
@@ -119,6 +127,22 @@ def test_nothing_is_computed_twice(place, stopped, computed, case):
     assert resumed(ended)["files"] == 4
     assert place.bytes() == place.bytes("undisturbed")
     assert not list(place.folder.rglob("checkpoint")), "it is of no use any more"
+
+
+@pytest.mark.parametrize("case", ["dropped, then swapped", "dropped, then cells", "transforms"])
+def test_staged_files_that_have_gone_are_made_again(place, stopped, case):
+    """All passes before them are known, but what these left on the workers is not."""
+    place.lake(people(600))
+    said = {"mask": MASKS[case], "measure": measured(case)}
+    assert place.run(**said, target="undisturbed", private="p2").code == 0
+    stopped(**said)
+    for path in sorted(place.folder.glob("private/*/staging/*"))[1:]:
+        path.unlink()
+    ended = place.run("--resume", "--json", **said)
+    assert ended.code == 0, ended.err
+    assert resumed(ended)["passes"] > 0
+    assert resumed(ended)["files"] == 1
+    assert place.bytes() == place.bytes("undisturbed")
 
 
 CELLS = MASKS["cells"]
