@@ -7,7 +7,7 @@ import pytest
 from conftest import JOB, people
 from fault_tools import AT_ONCE, LARGE, as_if_large, cli, dying_in
 
-from dpmask.engine import checkpoint, passes
+from dpmask.engine import checkpoint, passes, tasks
 from dpmask.errors import StorageError
 from dpmask.job import stages
 from dpmask.lake.storage import Place
@@ -257,6 +257,29 @@ def test_a_checkpoint_of_something_else_is_refused(place, stopped, case):
     assert not (place.folder / "release").exists()
     assert place.run(**said).code == 0
     assert not list(place.folder.rglob("checkpoint")), "cleared by the run without --resume"
+
+
+@pytest.mark.parametrize("resume", [(), ("--resume",)])
+def test_a_folder_made_for_a_file_that_was_not_written(place, monkeypatch, resume):
+    """As a full disk leaves it: it is in no later run's way."""
+    place.lake()
+    write = Place.replaced
+
+    def full(self):
+        if "/held/" in self.path:
+            Place(self.path.rpartition("/")[0]).make_private()
+            raise StorageError("no space is left there")
+        return write(self)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Place, "replaced", full)
+        broken.setattr(tasks, "_TRIES", 1)
+        ended = place.run(mask=CELLS[:1])
+    assert ended.code == 5, ended.err
+    (held,) = place.folder.glob("private/*/checkpoint/held")
+    assert not list(held.iterdir())
+    assert place.run(*resume, mask=CELLS[:1]).code == 0
+    assert not list(place.folder.rglob("checkpoint"))
 
 
 def segments(place):
