@@ -22,7 +22,7 @@ from dpmask import __version__
 from dpmask.engine.checkpoint import Journal, dumps, journalled, loads
 from dpmask.engine.draws import Subkey
 from dpmask.errors import DpmaskError, InputError, JobError, StorageError
-from dpmask.job.prepare import Prepared
+from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import canonical
 
@@ -40,6 +40,7 @@ class Checkpoint:
 
     def __init__(self, prepared: Prepared) -> None:
         self.private, self.place = prepared.private, prepared.private / prepared.run / _FOLDER
+        self._standing = prepared.standing.run if prepared.standing else None
         self.told = _told(prepared)
         self._header = canonical(self.told)
         self._seal = _Seal(prepared.key.subkey(f"checkpoint {self._header.decode()}"))
@@ -67,32 +68,35 @@ class Checkpoint:
         """Whether there is a checkpoint of this run; one of another run of this job is refused."""
         own = _read(self.place / _HEADER)
         if own is None:
-            for place, told in self._others():
-                raise JobError(_refusal(place, told, self.told))
+            for run, told in self._others():
+                raise JobError(_refusal(self.private / run / _FOLDER, told, self.told))
         elif own != self.told:
             raise JobError(_refusal(self.place, own, self.told))
         return own is not None
 
-    def _others(self) -> list[tuple[Place, dict[str, Any]]]:
-        """The checkpoints of other runs of this job: of another key, other input, or before it was changed."""
+    def _others(self) -> list[tuple[str, dict[str, Any]]]:
+        """Other runs of this job with a checkpoint: of another key, other input, or before it was changed."""
         found = []
         for match in map(_HEADERS.fullmatch, self.private.files()):
             if match and match[1] != self.told["run"]:
-                place = self.private / match[1] / _FOLDER
-                told = _read(place / _HEADER) or {}
-                found += [(place, told)] if told.get("name") == self.told["name"] else []
+                told = _read(self.private / match[0]) or {}
+                found += [(match[1], told)] if told.get("name") == self.told["name"] else []
         return found
 
     def _start(self, resume: bool) -> None:
         """An empty checkpoint. Those of other runs of this job are of no use when none is to be resumed."""
         self.clear()
-        for place, told in [] if resume else self._others():
-            try:
-                with (self.private / told["run"]).locked():
-                    place.clear()
-            except StorageError:
-                continue  # it is under way
+        for run, _ in [] if resume else self._others():
+            with suppress(StorageError), (self.private / run).locked():  # unless it is under way
+                self._abandon(run)
         (self.place / _HEADER).write(self._header)
+
+    def _abandon(self, run: str) -> None:
+        """Delete what another run left to go on from: its checkpoint last, as that shows there is something."""
+        own = self.private / run
+        released = run == self._standing or (own / SOURCE).exists()
+        for folder in (STAGING, *([] if released else [PAIRING]), _FOLDER):
+            (own / folder).clear()
 
     def _found(self) -> dict[str, bytes]:
         """All that whole segments hold."""

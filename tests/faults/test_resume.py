@@ -1,6 +1,7 @@
 """A run that was killed goes on from its checkpoint: the same release, and less to compute. Others' are refused."""
 
 import json
+import shutil
 import signal
 
 import pytest
@@ -256,7 +257,24 @@ def test_a_checkpoint_of_something_else_is_refused(place, stopped, case):
     assert "Run without --resume to start anew." in ended.err
     assert not (place.folder / "release").exists()
     assert place.run(**said).code == 0
-    assert not list(place.folder.rglob("checkpoint")), "cleared by the run without --resume"
+    for left in ("checkpoint", "staging"):
+        assert not list(place.folder.rglob(left)), "cleared by the run without --resume"
+    assert len(list(place.folder.rglob("pairing"))) == (said.get("order") != "input"), "that of the release"
+
+
+def test_what_pairs_a_release_outlives_its_abandoned_checkpoint(place, stopped):
+    """A run that was released and then begun again: a run of another state clears its checkpoint and no more."""
+    place.lake()
+    assert place.run().code == 0
+    (pairing,) = place.folder.rglob("pairing")
+    shutil.rmtree(place.folder / "release")
+    stopped()
+    said = {"order": "input", "target": "other"}
+    header(place).write_text(header(place).read_text().replace(pairing.parent.name, "../../elsewhere"))
+    assert place.run(**said).code == 0
+    assert list(pairing.iterdir())
+    for left in ("checkpoint", "staging", "elsewhere"):
+        assert not list(place.folder.parent.rglob(left)), "what a header says is not where anything is cleared"
 
 
 @pytest.mark.parametrize("resume", [(), ("--resume",)])
