@@ -1,14 +1,14 @@
 """The checkpoint of a run: what its passes came to so far, in the private folder, to go on from after a failure.
 
-It is written every few seconds, in segments that are never changed, each authenticated under a subkey of the job's key
-together with the header, which says of what run it is. A segment that is damaged or not ours is left out, and what it
-held is computed again.
+It is written every few seconds, in segments that are never changed. What a pass came to may hold values of records, as
+a sample does, so each is encrypted and authenticated under a subkey of the job's key for the header, which says of what
+run it is. A segment that is damaged or not ours is left out, and what it held is computed again.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
+import os
 import platform
 import re
 import uuid
@@ -18,6 +18,9 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from dpmask import __version__
 from dpmask.engine.checkpoint import Journal, dumps, journalled, loads
 from dpmask.engine.draws import Subkey
@@ -26,13 +29,13 @@ from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import canonical
 
-_FORMAT = "dpmask checkpoint 1"
+_FORMAT = "dpmask checkpoint 2"
 _LIBRARIES = ("cryptography", "numba", "numpy", "pandas", "pyarrow", "scipy")
 _FOLDER, _HEADER = "checkpoint", "header.json"
 _HEADERS = re.compile(rf"([0-9a-f]{{32}})/{_FOLDER}/{_HEADER}")
 _SEGMENT = re.compile(r"[0-9a-f]{12}-\d{6,}")
 _HELD = "held"
-_MAC_BYTES = 32
+_NONCE_BYTES = 12
 
 
 class Checkpoint:
@@ -115,18 +118,21 @@ class Checkpoint:
 
 
 class _Seal(NamedTuple):
-    """Shows that a file is whole, ours, and of this run: a code under a subkey of the job's key for this header."""
+    """AES-256-GCM under a subkey of the job's key for this header: hides a file, and shows if it is whole and ours."""
 
     key: Subkey
 
     def closed(self, name: str, body: bytes) -> bytes:
-        """The bytes with their code before them."""
-        return hmac.digest(self.key.secret, name.encode() + b"\0" + body, "sha256") + body
+        """The bytes, encrypted, with their nonce before them."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + AESGCM(self.key.secret).encrypt(nonce, body, name.encode())
 
     def opened(self, name: str, data: bytes) -> bytes | None:
         """The bytes themselves, if they are what was kept under this name."""
-        body = data[_MAC_BYTES:]
-        return body if hmac.compare_digest(self.closed(name, body), data) else None
+        try:
+            return AESGCM(self.key.secret).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], name.encode())
+        except (InvalidTag, ValueError):  # changed, or too short to be anything
+            return None
 
 
 class _Held(NamedTuple):

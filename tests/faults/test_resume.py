@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import zlib
 
 import pytest
 from conftest import JOB, people
@@ -11,6 +12,8 @@ from fault_tools import AT_ONCE, LARGE, as_if_large, cli, dying_in
 from dpmask.engine import checkpoint, passes, tasks
 from dpmask.errors import StorageError
 from dpmask.job import stages
+from dpmask.job.checkpoint import _SEGMENT, _Seal
+from dpmask.kernels.order import order_keys
 from dpmask.lake.storage import Place
 from dpmask.masking import cells
 
@@ -356,10 +359,41 @@ def test_nothing_to_resume(place):
     assert "Already released" in place.run("--resume").out
 
 
-def test_no_key_in_a_checkpoint(place, stopped, monkeypatch):
-    """Neither the secret nor what is made of it."""
-    import zlib
+@pytest.fixture
+def sealed(monkeypatch):
+    """What is put into checkpoints, before it is encrypted."""
+    bodies, closed = [], _Seal.closed
 
+    def noted(self, name, body):
+        bodies.append(zlib.decompress(body) if _SEGMENT.fullmatch(name) else body)
+        return closed(self, name, body)
+
+    monkeypatch.setattr(_Seal, "closed", noted)
+    return bodies
+
+
+def test_no_value_of_a_record_in_a_checkpoint(place, stopped, sealed, monkeypatch):
+    """Passes that sample or order records bring values of them to the driver; who lacks the key finds none."""
+    monkeypatch.setenv("DPMASK_TEST_KEY", 40 * "s")
+    table = people(999)
+    place.lake(table)
+    stopped(seed=None, key="env:DPMASK_TEST_KEY", mask=[*MASKS["transforms"][1:2], *CELLS], measure=MEASURES[:8])
+    incomes = table["income"].to_numpy()
+    forms = [form for one in (incomes, order_keys(incomes)) for form in one.view("V8").tolist()]
+    forms += [str(income).encode() for income in incomes]
+    inside = b"".join(sealed)
+    assert sum(form in inside for form in forms) > len(incomes) // 2, "they are there for who has the key"
+    files = [path.read_bytes() for path in place.folder.glob("private/*/checkpoint/**/*") if path.is_file()]
+    assert len(files) > 2
+    for data in files:
+        assert not [form for form in forms if form in data]
+        for start in range(min(64, len(data))):  # nor is it merely packed
+            with pytest.raises(zlib.error):
+                zlib.decompress(data[start:])
+
+
+def test_no_key_in_a_checkpoint(place, stopped, sealed, monkeypatch):
+    """Neither the secret nor what is made of it."""
     from dpmask.engine.draws import Subkey, make_key
 
     secrets, subkey = [make_key("x", key=40 * "s").secret, 40 * b"s"], Subkey.subkey
@@ -373,8 +407,7 @@ def test_no_key_in_a_checkpoint(place, stopped, monkeypatch):
     monkeypatch.setenv("DPMASK_TEST_KEY", 40 * "s")
     place.lake()
     stopped(seed=None, key="env:DPMASK_TEST_KEY", mask=[FUZZY, *CELLS])
-    found = b"".join(zlib.decompress(path.read_bytes()[32:]) for path in segments(place)) + header(place).read_bytes()
-    found += b"".join(path.read_bytes() for path in place.folder.glob("private/*/checkpoint/held/*"))
+    found = b"".join(sealed) + header(place).read_bytes()
     assert b"part-00001.parquet" in found
     assert len(secrets) > 5
     for secret in secrets:
