@@ -24,12 +24,11 @@ from dpmask.engine.guard import Failure
 from dpmask.engine.passes import map_run
 from dpmask.engine.tasks import (
     Blocks,
-    Later,
     Run,
     Span,
+    content_of,
     contents_of,
     hold,
-    made,
     runs_of,
     task_name,
     task_of,
@@ -141,16 +140,11 @@ def _join(join: Callable[..., Any], keep: _Keep, sent: list[int], *parts: Any) -
 
 def beside(function: Callable[[Any, Any], Any], content: Any, run: Run) -> Any:
     """``function(content, held)`` of a block's content and what a run of one holds, as a block's content again."""
-    if isinstance(content, Later) or isinstance(run.contents, Later):
-        return Later(lambda: beside(function, made(content), run._replace(contents=contents_of(run))))
-    if isinstance(content, Delayed) or isinstance(run.contents, Delayed):
-        joined = delayed(partial(_beside, function), pure=False)
-        return joined(content, run.contents, dask_key_name=task_name("beside"))
-    return _beside(function, content, run.contents)
+    return content_of(partial(_beside, function), content, run.contents)
 
 
-def _beside(function: Callable[[Any, Any], Any], content: Any, contents: Any) -> Any:
-    return contents if isinstance(contents, Failure) else function(content, *contents)
+def _beside(function: Callable[[Any, Any], Any], content: Any, contents: list[Any]) -> Any:
+    return function(content, *contents)
 
 
 def _keep(size: int) -> _Keep:

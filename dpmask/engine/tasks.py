@@ -125,6 +125,16 @@ def unless_failed(work: Callable[..., Any], *parts: Any) -> Any:
     return failed[0] if failed else guarded(work, *parts)
 
 
+def content_of(work: Callable[..., Any], *contents: Any) -> Any:
+    """``work(*contents)`` as a block's content again: made when it is needed, or by Dask, if one of them is."""
+    if any(isinstance(content, Later) for content in contents):
+        return Later(lambda: content_of(work, *map(made, contents)))
+    if any(isinstance(content, Delayed) for content in contents):
+        joined = delayed(partial(unless_failed, work), pure=False)
+        return joined(*contents, dask_key_name=task_name("content"))
+    return work(*contents)
+
+
 def computed(
     work: Callable[..., Any], runs: list[Run], label: str, heard: Callable[[Run, Any], None] = lambda run, result: None
 ) -> list[Any]:

@@ -1,14 +1,14 @@
 """The checkpoint of a run: what its passes came to so far, in the private folder, to go on from after a failure.
 
-It is written every few seconds, in segments that are never changed, each authenticated under a subkey of the job's key
-together with the header, which says of what run it is. A segment that is damaged or not ours is left out, and what it
-held is computed again.
+It is written every few seconds, in segments that are never changed. What a pass came to may hold values of records, as
+a sample does, so each is encrypted and authenticated under a subkey of the job's key for the header, which says of what
+run it is. A segment that is damaged or not ours is left out, and what it held is computed again.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
+import os
 import platform
 import re
 import uuid
@@ -18,21 +18,24 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from dpmask import __version__
 from dpmask.engine.checkpoint import Journal, dumps, journalled, loads
 from dpmask.engine.cluster import COMPUTING
 from dpmask.engine.draws import Subkey
 from dpmask.errors import DpmaskError, InputError, JobError, StorageError
-from dpmask.job.prepare import Prepared
+from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import canonical
 
-_FORMAT = "dpmask checkpoint 1"
+_FORMAT = "dpmask checkpoint 2"
 _FOLDER, _HEADER = "checkpoint", "header.json"
 _HEADERS = re.compile(rf"([0-9a-f]{{32}})/{_FOLDER}/{_HEADER}")
 _SEGMENT = re.compile(r"[0-9a-f]{12}-\d{6,}")
 _HELD = "held"
-_MAC_BYTES = 32
+_NONCE_BYTES = 12
 
 
 class Checkpoint:
@@ -40,6 +43,7 @@ class Checkpoint:
 
     def __init__(self, prepared: Prepared) -> None:
         self.private, self.place = prepared.private, prepared.private / prepared.run / _FOLDER
+        self._standing = prepared.standing.run if prepared.standing else None
         self.told = _told(prepared)
         self._header = canonical(self.told)
         self._seal = _Seal(prepared.key.subkey(f"checkpoint {self._header.decode()}"))
@@ -67,32 +71,35 @@ class Checkpoint:
         """Whether there is a checkpoint of this run; one of another run of this job is refused."""
         own = _read(self.place / _HEADER)
         if own is None:
-            for place, told in self._others():
-                raise JobError(_refusal(place, told, self.told))
+            for run, told in self._others():
+                raise JobError(_refusal(self.private / run / _FOLDER, told, self.told))
         elif own != self.told:
             raise JobError(_refusal(self.place, own, self.told))
         return own is not None
 
-    def _others(self) -> list[tuple[Place, dict[str, Any]]]:
-        """The checkpoints of other runs of this job: of another key, other input, or before it was changed."""
+    def _others(self) -> list[tuple[str, dict[str, Any]]]:
+        """Other runs of this job with a checkpoint: of another key, other input, or before it was changed."""
         found = []
         for match in map(_HEADERS.fullmatch, self.private.files()):
             if match and match[1] != self.told["run"]:
-                place = self.private / match[1] / _FOLDER
-                told = _read(place / _HEADER) or {}
-                found += [(place, told)] if told.get("name") == self.told["name"] else []
+                told = _read(self.private / match[0]) or {}
+                found += [(match[1], told)] if told.get("name") == self.told["name"] else []
         return found
 
     def _start(self, resume: bool) -> None:
         """An empty checkpoint. Those of other runs of this job are of no use when none is to be resumed."""
         self.clear()
-        for place, told in [] if resume else self._others():
-            try:
-                with (self.private / told["run"]).locked():
-                    place.clear()
-            except StorageError:
-                continue  # it is under way
+        for run, _ in [] if resume else self._others():
+            with suppress(StorageError), (self.private / run).locked():  # unless it is under way
+                self._abandon(run)
         (self.place / _HEADER).write(self._header)
+
+    def _abandon(self, run: str) -> None:
+        """Delete what another run left to go on from: its checkpoint last, as that shows there is something."""
+        own = self.private / run
+        released = run == self._standing or (own / SOURCE).exists()
+        for folder in (STAGING, *([] if released else [PAIRING]), _FOLDER):
+            (own / folder).clear()
 
     def _found(self) -> dict[str, bytes]:
         """All that whole segments hold."""
@@ -111,18 +118,21 @@ class Checkpoint:
 
 
 class _Seal(NamedTuple):
-    """Shows that a file is whole, ours, and of this run: a code under a subkey of the job's key for this header."""
+    """AES-256-GCM under a subkey of the job's key for this header: hides a file, and shows if it is whole and ours."""
 
     key: Subkey
 
     def closed(self, name: str, body: bytes) -> bytes:
-        """The bytes with their code before them."""
-        return hmac.digest(self.key.secret, name.encode() + b"\0" + body, "sha256") + body
+        """The bytes, encrypted, with their nonce before them."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + AESGCM(self.key.secret).encrypt(nonce, body, name.encode())
 
     def opened(self, name: str, data: bytes) -> bytes | None:
         """The bytes themselves, if they are what was kept under this name."""
-        body = data[_MAC_BYTES:]
-        return body if hmac.compare_digest(self.closed(name, body), data) else None
+        try:
+            return AESGCM(self.key.secret).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], name.encode())
+        except (InvalidTag, ValueError):  # changed, or too short to be anything
+            return None
 
 
 class _Held(NamedTuple):

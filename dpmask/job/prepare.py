@@ -20,6 +20,9 @@ from dpmask.lake.table import Table
 from dpmask.release.manifest import canonical
 from dpmask.release.publish import Standing, standing_release
 
+STAGING, PAIRING, SOURCE = "staging", "pairing", "source.json"
+"""In a run's private folder: the masked files, which record each row was, and what was released from."""
+
 
 class Prepared(NamedTuple):
     """A job whose source, roles, methods, key and folders have been checked."""

@@ -19,7 +19,7 @@ from dpmask.job.account import account, public_part
 from dpmask.job.checkpoint import Checkpoint
 from dpmask.job.measures import takers
 from dpmask.job.model import Job
-from dpmask.job.prepare import Prepared, in_the_way, open_lake, prepare
+from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared, in_the_way, open_lake, prepare
 from dpmask.lake.storage import Place
 from dpmask.lake.table import Table
 from dpmask.release.manifest import build, check_signature
@@ -32,7 +32,6 @@ from dpmask.report.page import public_page, report_page
 from dpmask.report.statement import statement
 
 Tell = Callable[[str], None]
-_SOURCE, _STAGING = "source.json", "staging"
 
 
 @dataclass
@@ -96,14 +95,14 @@ def _release(under_way: Run, prepared: Prepared, checkpoint: Checkpoint) -> None
     with under_way.stage("publish"):
         _publish(under_way, prepared, done, told, compared)
         noted = {"versions": prepared.versions, "key": prepared.key.fingerprint}
-        (own / _SOURCE).write(json.dumps(noted).encode())
+        (own / SOURCE).write(json.dumps(noted).encode())
     with under_way.stage("verify"):
         _verify(under_way, prepared)
 
 
 def _clear(under_way: Run, own: Place, checkpoint: Checkpoint) -> None:
     """Delete what is of no use to a run to come."""
-    (own / _STAGING).clear()
+    (own / STAGING).clear()
     checkpoint.clear()
     under_way.outcome.pop("checkpoint", None)
 
@@ -126,7 +125,7 @@ def mask_and_measure(under_way: Run, prepared: Prepared, own: Place) -> Measured
     job = prepared.job
     with under_way.stage("mask"):
         table, fitted = _fit(prepared)
-        folder = Folder(own / _STAGING, own / "pairing", _order_key(prepared, fitted))
+        folder = Folder(own / STAGING, own / PAIRING, _order_key(prepared, fitted))
         found = [warning for step in fitted for warning in step.warnings()]
         under_way.outcome["warnings"] = found + _not_attacked(job) + _key_used_before(prepared)
         files = stage(table, prepared.columns, folder)
@@ -262,7 +261,7 @@ def _say_already(under_way: Run, prepared: Prepared) -> None:
 
 def _same_versions(prepared: Prepared) -> bool:
     """Whether the source files are known to be the ones that were released."""
-    noted = _noted(prepared.private / prepared.run / _SOURCE)
+    noted = _noted(prepared.private / prepared.run / SOURCE)
     return bool(noted.get("versions") == prepared.versions)
 
 
@@ -282,7 +281,7 @@ def _not_attacked(job: Job) -> list[str]:
 
 def _key_used_before(prepared: Prepared) -> list[str]:
     """A warning if this key has made another release: draws shared by two releases show how their originals differ."""
-    others = [name for name in prepared.private.files() if name.endswith(f"/{_SOURCE}") and prepared.run not in name]
+    others = [name for name in prepared.private.files() if name.endswith(f"/{SOURCE}") and prepared.run not in name]
     if not any(_noted(prepared.private / name).get("key") == prepared.key.fingerprint for name in others):
         return []
     return ["This key has made another release from this private folder. Take a new key for each release."]

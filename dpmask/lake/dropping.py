@@ -6,7 +6,7 @@ places, four bytes a record, so that whoever pairs the table with what it was fi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -14,11 +14,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from dask.delayed import Delayed, delayed
 from numpy.typing import NDArray
 
-from dpmask.engine.guard import Failure
 from dpmask.engine.passes import Block, Span
+from dpmask.engine.tasks import content_of
 from dpmask.lake.columns import Rows
 from dpmask.lake.table import Origin, Table
 from dpmask.lake.write import reordered
@@ -78,14 +77,8 @@ def _contents(table: Table, origins: Sequence[Origin], make: type[_Kept]) -> lis
     shell = Table(table.schema, (), table.nullable, table.steps)
     found = []
     for number, (block, origin) in enumerate(zip(table.blocks, origins, strict=True)):
-        made = partial(make, shell, Span(number, block.first), origin)
-        lazy = isinstance(block.content, Delayed)
-        found.append(delayed(partial(_unless_failed, made), pure=False)(block.content) if lazy else made(block.content))
+        found.append(content_of(partial(make, shell, Span(number, block.first), origin), block.content))
     return found
-
-
-def _unless_failed(make: Callable[[Any], Any], content: Any) -> Any:
-    return content if isinstance(content, Failure) else make(content)
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from dask.delayed import Delayed, delayed
+from dask.delayed import Delayed
 
-from dpmask.engine.guard import Failure
 from dpmask.engine.passes import Block, Span
+from dpmask.engine.tasks import content_of, made
 from dpmask.errors import JobError
 from dpmask.lake.columns import Rows, require_known
 from dpmask.lake.dropping import POSITION, PRESENT, with_gaps
@@ -56,7 +56,7 @@ def _by_position(original: Table, masked: Table, columns: Sequence[str], who: st
     gaps = [PRESENT] if PRESENT in masked.schema.names else []
     left, right = original.reader(columns), masked.reader([*columns, *gaps])
     blocks = tuple(
-        Block(one.first, one.rows, _content(partial(_Pair, left, right, Span(number, one.first)), one, two))
+        Block(*one[:2], content_of(partial(_Pair, left, right, Span(number, one.first)), one.content, two.content))
         for number, (one, two) in enumerate(zip(original.blocks, masked.blocks, strict=True))
     )
     fields = [original.masked_schema.field(name) for name in columns]
@@ -66,22 +66,10 @@ def _by_position(original: Table, masked: Table, columns: Sequence[str], who: st
     return Table(pa.schema(fields), blocks, original.nullable)
 
 
-def _content(make: Callable[[Any, Any], _Pair], one: Block, two: Block) -> Any:
-    """The content of a block of pairs; lazy where one of the two is."""
-    if isinstance(one.content, Delayed) or isinstance(two.content, Delayed):
-        return delayed(partial(_unless_failed, make), pure=False)(one.content, two.content)
-    return make(one.content, two.content)
-
-
-def _unless_failed(make: Callable[[Any, Any], _Pair], *contents: Any) -> Any:
-    failed = [content for content in contents if isinstance(content, Failure)]
-    return failed[0] if failed else make(*contents)
-
-
 def _recut(masked: Table, original: Table, who: str) -> Table:
     from dpmask.lake.pairing import recut
 
-    if any(isinstance(block.content, Delayed) for block in masked.blocks):
+    if any(isinstance(made(block.content), Delayed) for block in masked.blocks):
         raise JobError(f"{who}: a table that is held in memory must be cut into the same blocks to be paired.")
     return recut(masked, original.blocks)
 

@@ -210,10 +210,12 @@ class Place:
             raise StorageError(f"{self.url}: this very job is being run. Wait for it, then run it again.") from None
 
     def clear(self) -> None:
-        """Delete the folder and all files in it."""
-        self.remove(self.files())
-        if self.local and os.path.isdir(self.path):
-            os.rmdir(self.path)
+        """Delete the folder and all that is in it, if it is there."""
+        if not self.local:
+            self.remove(self.files())
+        elif os.path.isdir(self.path):
+            with told(self.url, writing=True):
+                shutil.rmtree(self.path)
 
 
 def version_of(info: dict[str, Any]) -> str:

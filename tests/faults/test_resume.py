@@ -1,15 +1,19 @@
 """A run that was killed goes on from its checkpoint: the same release, and less to compute. Others' are refused."""
 
 import json
+import shutil
 import signal
+import zlib
 
 import pytest
 from conftest import JOB, people
 from fault_tools import AT_ONCE, LARGE, as_if_large, cli, dying_in
 
-from dpmask.engine import checkpoint, passes
+from dpmask.engine import checkpoint, passes, tasks
 from dpmask.errors import StorageError
 from dpmask.job import stages
+from dpmask.job.checkpoint import _SEGMENT, _Seal
+from dpmask.kernels.order import order_keys
 from dpmask.lake.storage import Place
 from dpmask.masking import cells
 
@@ -22,6 +26,7 @@ REFINEMENT = {
     "domains": {"age": [0, 100], "children": [0, 10], "born": ["1970-01-01", "2030-01-01"]},
     "guide": {"column": "member"},
 }
+DROPPING = REFINEMENT | {"suppress_records": 0.1}
 MASKS = {
     "noise": [JOB["mask"][0]],
     "few clusters": [FUZZY],
@@ -30,6 +35,8 @@ MASKS = {
         {"method": "fuzzy_microaggregation", "columns": NUMBERS, "k": 3, "cell_size": 100},
     ],
     "refinement": [REFINEMENT],
+    "dropped, then swapped": [DROPPING, {"method": "swapping", "columns": ["income"], "share": 0.5, "window": 0.1}],
+    "dropped, then cells": [DROPPING, {"method": "microaggregation", "columns": ["income"], "k": 3, "cell_size": 100}],
     "transforms": [
         {"method": "membership_transform", "columns": NUMBERS, "function": "s"},
         {"method": "swapping", "columns": NUMBERS, "share": 0.5, "window": 0.1},
@@ -100,12 +107,17 @@ def computed_before_publishing(computed):
     return [label for label in computed if not label.startswith(("verify", "publish"))]
 
 
+def measured(case):
+    if MASKS[case][0]["method"] == "refinement":
+        return []
+    return MEASURES if case == "noise" else MEASURES[:1]
+
+
 @pytest.mark.parametrize("case", MASKS)
 def test_nothing_is_computed_twice(place, stopped, computed, case):
     """Every pass of every method and measure is known again, and so is every file."""
     place.lake(people(600))
-    measure = {"noise": MEASURES, "refinement": []}.get(case, MEASURES[:1])
-    said = {"mask": MASKS[case], "measure": measure}
+    said = {"mask": MASKS[case], "measure": measured(case)}
     assert place.run(**said, target="undisturbed", private="p2").code == 0
     computed.clear()
     stopped(**said)
@@ -119,6 +131,22 @@ def test_nothing_is_computed_twice(place, stopped, computed, case):
     assert resumed(ended)["files"] == 4
     assert place.bytes() == place.bytes("undisturbed")
     assert not list(place.folder.rglob("checkpoint")), "it is of no use any more"
+
+
+@pytest.mark.parametrize("case", ["dropped, then swapped", "dropped, then cells", "transforms"])
+def test_staged_files_that_have_gone_are_made_again(place, stopped, case):
+    """All passes before them are known, but what these left on the workers is not."""
+    place.lake(people(600))
+    said = {"mask": MASKS[case], "measure": measured(case)}
+    assert place.run(**said, target="undisturbed", private="p2").code == 0
+    stopped(**said)
+    for path in sorted(place.folder.glob("private/*/staging/*"))[1:]:
+        path.unlink()
+    ended = place.run("--resume", "--json", **said)
+    assert ended.code == 0, ended.err
+    assert resumed(ended)["passes"] > 0
+    assert resumed(ended)["files"] == 1
+    assert place.bytes() == place.bytes("undisturbed")
 
 
 CELLS = MASKS["cells"]
@@ -232,7 +260,47 @@ def test_a_checkpoint_of_something_else_is_refused(place, stopped, case):
     assert "Run without --resume to start anew." in ended.err
     assert not (place.folder / "release").exists()
     assert place.run(**said).code == 0
-    assert not list(place.folder.rglob("checkpoint")), "cleared by the run without --resume"
+    for left in ("checkpoint", "staging"):
+        assert not list(place.folder.rglob(left)), "cleared by the run without --resume"
+    assert len(list(place.folder.rglob("pairing"))) == (said.get("order") != "input"), "that of the release"
+
+
+def test_what_pairs_a_release_outlives_its_abandoned_checkpoint(place, stopped):
+    """A run that was released and then begun again: a run of another state clears its checkpoint and no more."""
+    place.lake()
+    assert place.run().code == 0
+    (pairing,) = place.folder.rglob("pairing")
+    shutil.rmtree(place.folder / "release")
+    stopped()
+    said = {"order": "input", "target": "other"}
+    header(place).write_text(header(place).read_text().replace(pairing.parent.name, "../../elsewhere"))
+    assert place.run(**said).code == 0
+    assert list(pairing.iterdir())
+    for left in ("checkpoint", "staging", "elsewhere"):
+        assert not list(place.folder.parent.rglob(left)), "what a header says is not where anything is cleared"
+
+
+@pytest.mark.parametrize("resume", [(), ("--resume",)])
+def test_a_folder_made_for_a_file_that_was_not_written(place, monkeypatch, resume):
+    """As a full disk leaves it: it is in no later run's way."""
+    place.lake()
+    write = Place.replaced
+
+    def full(self):
+        if "/held/" in self.path:
+            Place(self.path.rpartition("/")[0]).make_private()
+            raise StorageError("no space is left there")
+        return write(self)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Place, "replaced", full)
+        broken.setattr(tasks, "_TRIES", 1)
+        ended = place.run(mask=CELLS[:1])
+    assert ended.code == 5, ended.err
+    (held,) = place.folder.glob("private/*/checkpoint/held")
+    assert not list(held.iterdir())
+    assert place.run(*resume, mask=CELLS[:1]).code == 0
+    assert not list(place.folder.rglob("checkpoint"))
 
 
 def segments(place):
@@ -291,10 +359,41 @@ def test_nothing_to_resume(place):
     assert "Already released" in place.run("--resume").out
 
 
-def test_no_key_in_a_checkpoint(place, stopped, monkeypatch):
-    """Neither the secret nor what is made of it."""
-    import zlib
+@pytest.fixture
+def sealed(monkeypatch):
+    """What is put into checkpoints, before it is encrypted."""
+    bodies, closed = [], _Seal.closed
 
+    def noted(self, name, body):
+        bodies.append(zlib.decompress(body) if _SEGMENT.fullmatch(name) else body)
+        return closed(self, name, body)
+
+    monkeypatch.setattr(_Seal, "closed", noted)
+    return bodies
+
+
+def test_no_value_of_a_record_in_a_checkpoint(place, stopped, sealed, monkeypatch):
+    """Passes that sample or order records bring values of them to the driver; who lacks the key finds none."""
+    monkeypatch.setenv("DPMASK_TEST_KEY", 40 * "s")
+    table = people(999)
+    place.lake(table)
+    stopped(seed=None, key="env:DPMASK_TEST_KEY", mask=[*MASKS["transforms"][1:2], *CELLS], measure=MEASURES[:8])
+    incomes = table["income"].to_numpy()
+    forms = [form for one in (incomes, order_keys(incomes)) for form in one.view("V8").tolist()]
+    forms += [str(income).encode() for income in incomes]
+    inside = b"".join(sealed)
+    assert sum(form in inside for form in forms) > len(incomes) // 2, "they are there for who has the key"
+    files = [path.read_bytes() for path in place.folder.glob("private/*/checkpoint/**/*") if path.is_file()]
+    assert len(files) > 2
+    for data in files:
+        assert not [form for form in forms if form in data]
+        for start in range(min(64, len(data))):  # nor is it merely packed
+            with pytest.raises(zlib.error):
+                zlib.decompress(data[start:])
+
+
+def test_no_key_in_a_checkpoint(place, stopped, sealed, monkeypatch):
+    """Neither the secret nor what is made of it."""
     from dpmask.engine.draws import Subkey, make_key
 
     secrets, subkey = [make_key("x", key=40 * "s").secret, 40 * b"s"], Subkey.subkey
@@ -308,8 +407,7 @@ def test_no_key_in_a_checkpoint(place, stopped, monkeypatch):
     monkeypatch.setenv("DPMASK_TEST_KEY", 40 * "s")
     place.lake()
     stopped(seed=None, key="env:DPMASK_TEST_KEY", mask=[FUZZY, *CELLS])
-    found = b"".join(zlib.decompress(path.read_bytes()[32:]) for path in segments(place)) + header(place).read_bytes()
-    found += b"".join(path.read_bytes() for path in place.folder.glob("private/*/checkpoint/held/*"))
+    found = b"".join(sealed) + header(place).read_bytes()
     assert b"part-00001.parquet" in found
     assert len(secrets) > 5
     for secret in secrets:
