@@ -14,7 +14,7 @@ from dpmask.lake.columns import Rows, require_known
 from dpmask.lake.made import with_made
 from dpmask.masking.refinement_attributes import SUPPRESSED
 from dpmask.masking.refinement_checks import WHO
-from dpmask.masking.refinement_drops import DroppedGroups
+from dpmask.masking.refinement_dropped import DroppedGroups
 from dpmask.masking.refinement_guide import DISTORTION, Labels
 from dpmask.masking.refinement_release import Released, interval, parsed_bound
 from dpmask.masking.refinement_rounds import Step
