@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.keys import RowKeys, counted, new_keys
-from dpmask.kernels.refinement import NOBODY, Cells, Counts, Grouped, Values, cell_starts
+from dpmask.kernels.refinement import NOBODY, Cells, Counts, Grouped, Values, node_cells
 
 Flags = NDArray[np.bool_]
 
@@ -97,23 +97,10 @@ def only(groups: Grouped, left: Flags) -> Grouped:
 
 def prospects(cells: Cells, values: Sequence[Values], k: int) -> Prospects:
     """What every candidate would do to these groups."""
-    starts, _ = cell_starts(cells.nodes, values)
     found: Prospects = {}
-    for place, one in enumerate(values):
-        for node in np.unique(cells.nodes[starts[:, place] >= 0, place]).tolist():
-            first = starts[cells.nodes[:, place] == node, place]
-            found[place, node] = _prospect(cells.counts, first, int(one.widths[node]), one.apart, k)
-    return found
-
-
-def _prospect(counts: Counts, first: Counts, width: int, apart: bool, k: int) -> Prospect:
-    """The prospect of a node, some groups at a time."""
-    candidates = width if apart else 1
-    found = Prospect(np.full(candidates, NOBODY), np.zeros(candidates, np.int64), np.zeros(width, np.bool_))
-    step = max(1, (1 << 22) // width)
-    for low in range(0, len(first), step):
-        table = counts[first[low : low + step, None] + np.arange(width)]
-        found = merge_prospect(found, (_told_apart if apart else _split)(table, k))
+    for key, apart, table in node_cells(cells, values):
+        prospect = (_told_apart if apart else _split)(table, k)
+        found[key] = merge_prospect(found[key], prospect) if key in found else prospect
     return found
 
 
