@@ -12,7 +12,8 @@ an intruder who knows other columns than were declared, nor against groups whose
 
 Paper: Fung, Wang, Wang and Hung 2009, Algorithm 1 and eqs. 1-5. Passes over the data: two (values, codes) and those of
 the guide; rounds run over codes of two bytes an attribute, which stay in memory where they fit. Masking is one look-up
-an attribute. Memory per task: one block and its codes.
+an attribute. Memory per task: one block and its codes; with records dropped, one more pass, and 16 bytes for each
+dropped group.
 """
 
 from __future__ import annotations

@@ -170,10 +170,11 @@ class FittedRefinement:
 
 
 _SHOWN = 12
-_EDGES = "The inner bounds of intervals are values of records: of each the smallest one above it."
+_EDGES = "The inner bounds of intervals are values of released records: of each the smallest one above it."
 _ABSENT = (
     "Records were left out: totals of the release are off by as many, and who knows that a person is in the source and "
-    "finds no group for them learns that they were rare."
+    "finds no group for them learns that they were rare. Files are blocks of the source without them: their numbers of "
+    "rows tell how many each block lost, to whoever knows how large blocks were."
 )
 
 

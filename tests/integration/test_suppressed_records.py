@@ -98,6 +98,10 @@ def test_a_release_without_some_records(place, order, measures):
     original, positions = people().to_pandas(), pairing(place, manifest)
     assert np.array_equal(original["income"].to_numpy()[positions], frame["income"].to_numpy())
     assert (np.diff(positions) > 0).all() == (order == "input")
+    for column, cut in manifest["steps"][0]["solution"]["cuts"].items():
+        if column in LEFT_OUT["domains"]:
+            kept = original[column].iloc[positions].dropna()
+            assert set(cut[1:-1]) <= set(kept.astype(str) if isinstance(cut[0], str) else kept)
     by_index = dpmask.risk.distance_linkage(original, frame.set_axis(positions), columns=["income", "rate"])
     assert found["distance_linkage"]["rate"] == pytest.approx(by_index.rate)
     assert 0.5 < by_index.rate <= 1 - dropped / 1000
