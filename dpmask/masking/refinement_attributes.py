@@ -272,12 +272,19 @@ class Suppressed(Attribute):
         self.slots = np.arange(len(histogram), dtype=np.int32)
         self.widths = [len(histogram)]
         self.open = self.totals > 0
+        self.there = self.totals > 0
         self.disclosed: list[int] = []
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
         """Which codes are suppressed."""
         return self.nodes == 0
+
+    @property
+    def told_values(self) -> list[str]:
+        """The values that are told, and SUPPRESSED where anybody has another one."""
+        names = [self.name_of(code) for code in sorted(self.disclosed)]
+        return names + ([SUPPRESSED] if (self.hidden & self.there).any() else [])
 
     def candidates(self) -> list[Candidate]:
         """One for each suppressed value that was not given up."""
@@ -312,11 +319,11 @@ class Suppressed(Attribute):
 
     def forget(self, left: Floats) -> None:
         """Suppress values that nobody has."""
-        self.nodes[~np.isfinite(left)] = 0
+        self.there = np.isfinite(left)
+        self.nodes[~self.there] = 0
         self.disclosed = [code for code in self.disclosed if not self.hidden[code]]
 
     def drawn(self) -> dict[str, Any]:
         """What is told, and beside it what is not."""
-        names = [self.name_of(code) for code in sorted(self.disclosed)]
-        rest = [SUPPRESSED] if self.hidden.any() else []
-        return {"value": SUPPRESSED} | ({"children": [{"value": name} for name in names + rest]} if names else {})
+        children = [{"value": name} for name in self.told_values]
+        return {"value": SUPPRESSED} | ({"children": children} if self.disclosed else {})

@@ -15,7 +15,7 @@ from dpmask.masking.refinement_blocks import CodedBlock, Order, Read, groups_of
 
 
 class Drops(NamedTuple):
-    """What is dropped: for each quasi-identifier the keys of groups, all records of which are; and how many records."""
+    """What is dropped: for each quasi-identifier the keys of groups, sorted, all records of which are; and how many."""
 
     keys: tuple[RowKeys, ...]
     records: int

@@ -170,8 +170,7 @@ class MaskedColumn:
     def cut(self, attribute: Attribute) -> list[Any]:
         """Leaves, in order of their names, or edges."""
         if isinstance(attribute, Suppressed):
-            told = [self._name(code) for code in attribute.disclosed]
-            return sorted(told) + ([SUPPRESSED] if attribute.hidden.any() else [])
+            return attribute.told_values
         if isinstance(attribute, Intervals):
             bounds = attribute.bounds()
             return [shown(bound, self.date) for bound in bounds] if self.date else bounds
