@@ -104,7 +104,7 @@ class Reference:
         return list(found.values())
 
     def run_dropping(self):
-        """With some records dropped: every candidate is tried to the end."""
+        """With some records dropped: every candidate is tried to the end. Told are the steps that tell of who is left."""
         steps = []
         while True:
             best = None
@@ -118,14 +118,30 @@ class Reference:
                         if score is None or len(self.records) - len(left) > self.allowed:
                             continue
                         if best is None or score > best[0] + TIE:
-                            best = score, name, node, nodes, masked[name], left
+                            best = score, name, node, nodes, masked[name], left, new
             if best is None:
-                return steps
-            score, name, node, nodes, self.masked[name], self.left = best
+                return [step for step, *taken in steps if self.tells(*taken)]
+            score, name, node, nodes, self.masked[name], self.left, new = best
             place = self.cut[name].index(node)
             self.cut[name][place : place + 1] = nodes
             sizes = [len(g) for columns, _ in self.requirements for g in self.groups(columns, self.masked, self.left)]
-            steps.append((name, score, min(sizes)))
+            steps.append(((name, score, min(sizes)), node, new))
+
+    def tells(self, node, new):
+        values = {value for n, value in new.items() if n in self.left}
+        if node == "*":
+            return bool(values - {"*"})
+        return len(values) > (0 if node[0] == "tree" else 1)
+
+    def edges(self, name):
+        """The intervals of who is left: each but the first begins with the lowest value in it."""
+        found = {}
+        for n in self.left:
+            if self.masked[name][n] != ("missing",):
+                found.setdefault(self.masked[name][n], []).append(self.records[n][name])
+        low, high = self.kinds[name]
+        hidden = self.masked[name][0][0] == "any"
+        return [low, *([] if hidden else sorted(map(min, found.values()))[1:]), high]
 
     def dropping_score(self, name, node, masked, new):
         falls, most = [], 0

@@ -11,7 +11,7 @@ less (Fung et al. 2009, section 4.2.2); splitting groups further can only lower 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -268,30 +268,33 @@ def _first_cell(starts: Counts) -> Counts:
     return first
 
 
-def smallest_cells(cells: Cells, values: Sequence[Values]) -> Minima:
-    """For every candidate its smallest occupied cell over these groups."""
+def node_cells(cells: Cells, values: Sequence[Values]) -> Iterator[tuple[tuple[int, int], bool, Counts]]:
+    """For every (attribute, node) whether it is apart, and its cells (groups x slots), some groups at a time."""
     starts, _ = cell_starts(cells.nodes, values)
-    found: Minima = {}
     for place, one in enumerate(values):
         for node in np.unique(cells.nodes[starts[:, place] >= 0, place]).tolist():
             first = starts[cells.nodes[:, place] == node, place]
             width = int(one.widths[node])
-            found[place, node] = _smallest(cells.counts, first, width, one.apart)
+            step = max(1, (1 << 22) // width)
+            for low in range(0, len(first), step):
+                yield (place, node), one.apart, cells.counts[first[low : low + step, None] + np.arange(width)]
+
+
+def smallest_cells(cells: Cells, values: Sequence[Values]) -> Minima:
+    """For every candidate its smallest occupied cell over these groups."""
+    found: Minima = {}
+    for key, apart, table in node_cells(cells, values):
+        smallest = _smallest(table, apart)
+        found[key] = np.minimum(found[key], smallest) if key in found else smallest
     return found
 
 
-def _smallest(counts: Counts, first: Counts, width: int, apart: bool) -> Counts:
-    """The smallest occupied cell of each candidate of a node, some groups at a time."""
-    smallest = np.full(width if apart else 1, NOBODY)
-    step = max(1, (1 << 22) // width)
-    for low in range(0, len(first), step):
-        table = counts[first[low : low + step, None] + np.arange(width)]
-        if apart:
-            rest = table.sum(axis=1, keepdims=True) - table
-            table = np.where(table > 0, np.minimum(table, np.where(rest > 0, rest, NOBODY)), NOBODY)
-            smallest = np.minimum(smallest, table.min(axis=0))
-        else:
-            smallest = np.minimum(smallest, np.where(table > 0, table, NOBODY).min())
+def _smallest(table: Counts, apart: bool) -> Counts:
+    """The smallest occupied cell of each candidate of a node."""
+    if not apart:
+        return np.array([np.where(table > 0, table, NOBODY).min()])
+    rest = table.sum(axis=1, keepdims=True) - table
+    smallest: Counts = np.where(table > 0, np.minimum(table, np.where(rest > 0, rest, NOBODY)), NOBODY).min(axis=0)
     return smallest
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.keys import RowKeys, counted, grouped, new_keys
-from dpmask.kernels.refinement import NOBODY, Cells, Counts, Grouped, Values, cell_starts
+from dpmask.kernels.keys import RowKeys, counted, new_keys
+from dpmask.kernels.refinement import NOBODY, Cells, Counts, Grouped, Values, node_cells
 
 Flags = NDArray[np.bool_]
 
@@ -43,18 +43,21 @@ Prospects = dict[tuple[int, int], Prospect]
 
 
 def among(keys: RowKeys, others: RowKeys) -> Flags:
-    """Which of these keys are among the others; quick where the others are few."""
+    """Which of these keys are among the others, which are sorted: a search for each, no pass over the others."""
     found = np.zeros(len(keys.first), np.bool_)
-    if not len(others.first):
-        return found
-    known = np.sort(others.first)
-    maybe = np.flatnonzero(known[np.minimum(np.searchsorted(known, keys.first), len(known) - 1)] == keys.first)
-    both = grouped(joined_keys(others, keys.at(maybe)))
-    there = np.zeros(len(both.starts), np.bool_)
-    numbers = both.numbers()
-    there[numbers[: len(known)]] = True
-    found[maybe] = there[numbers[len(known) :]]
+    places = np.searchsorted(others.first, keys.first)
+    maybe = np.flatnonzero(places < len(others.first))
+    while len(maybe):  # once, and once more for every other key that shares a first lane
+        maybe = maybe[others.first[places[maybe]] == keys.first[maybe]]
+        found[maybe] |= others.second[places[maybe]] == keys.second[maybe]
+        places[maybe] += 1
+        maybe = maybe[places[maybe] < len(others.first)]
     return found
+
+
+def sorted_keys(keys: RowKeys) -> RowKeys:
+    """The keys in the order of their first lane."""
+    return keys.at(np.argsort(keys.first))
 
 
 def joined_keys(left: RowKeys, right: RowKeys) -> RowKeys:
@@ -94,23 +97,10 @@ def only(groups: Grouped, left: Flags) -> Grouped:
 
 def prospects(cells: Cells, values: Sequence[Values], k: int) -> Prospects:
     """What every candidate would do to these groups."""
-    starts, _ = cell_starts(cells.nodes, values)
     found: Prospects = {}
-    for place, one in enumerate(values):
-        for node in np.unique(cells.nodes[starts[:, place] >= 0, place]).tolist():
-            first = starts[cells.nodes[:, place] == node, place]
-            found[place, node] = _prospect(cells.counts, first, int(one.widths[node]), one.apart, k)
-    return found
-
-
-def _prospect(counts: Counts, first: Counts, width: int, apart: bool, k: int) -> Prospect:
-    """The prospect of a node, some groups at a time."""
-    candidates = width if apart else 1
-    found = Prospect(np.full(candidates, NOBODY), np.zeros(candidates, np.int64), np.zeros(width, np.bool_))
-    step = max(1, (1 << 22) // width)
-    for low in range(0, len(first), step):
-        table = counts[first[low : low + step, None] + np.arange(width)]
-        found = merge_prospect(found, (_told_apart if apart else _split)(table, k))
+    for key, apart, table in node_cells(cells, values):
+        prospect = (_told_apart if apart else _split)(table, k)
+        found[key] = merge_prospect(found[key], prospect) if key in found else prospect
     return found
 
 

@@ -12,7 +12,8 @@ an intruder who knows other columns than were declared, nor against groups whose
 
 Paper: Fung, Wang, Wang and Hung 2009, Algorithm 1 and eqs. 1-5. Passes over the data: two (values, codes) and those of
 the guide; rounds run over codes of two bytes an attribute, which stay in memory where they fit. Masking is one look-up
-an attribute. Memory per task: one block and its codes.
+an attribute. Memory per task: one block and its codes; with records dropped, one more pass, and 16 bytes for each
+dropped group.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from dpmask.masking.refinement_attributes import Attribute
 from dpmask.masking.refinement_blocks import Coded
 from dpmask.masking.refinement_checks import WHO, check_column, checked_domains, checked_requirements, checked_trees
 from dpmask.masking.refinement_coding import class_counts, coded_blocks
-from dpmask.masking.refinement_drops import DroppedGroups, refine_dropping
+from dpmask.masking.refinement_dropped import DroppedGroups, values_left
+from dpmask.masking.refinement_drops import refine_dropping
 from dpmask.masking.refinement_fitted import Figures, FittedRefinement
 from dpmask.masking.refinement_guide import DISTORTION, checked_guide, guide_columns, guide_labels
 from dpmask.masking.refinement_release import FORMS, MaskedColumn, interval_columns, interval_names, parsed_bound
@@ -134,7 +136,7 @@ class TopDownRefinement:
         blocks = coded_blocks(source, coded, labels)
         histograms = class_counts(coded, labels.classes, blocks)
         attributes = [one.attribute(counts) for one, counts in zip(columns, histograms, strict=True)]
-        outcome, dropped = self._refined(blocks, columns, attributes, source.rows)
+        outcome, dropped = self._refined(source, blocks, coded, attributes)
         both = list(zip(columns, attributes, strict=True))
         trees = {one.name: one.drawn() for one in attributes}
         records = 0 if dropped is None else dropped.drops.records
@@ -149,16 +151,21 @@ class TopDownRefinement:
         )
 
     def _refined(
-        self, blocks: Coded, columns: Sequence[MaskedColumn], attributes: list[Attribute], rows: int
+        self, source: tables.Table, blocks: Coded, coded: Sequence[codings.Coding], attributes: list[Attribute]
     ) -> tuple[Outcome, DroppedGroups | None]:
         """Refine the attributes; what is left out for it, if anything is."""
-        quasis, guided = self._quasis(), self.guide != DISTORTION
+        quasis, rows, guided = self._quasis(), source.rows, self.guide != DISTORTION
         if not self.drops:
             return refine(blocks, attributes, quasis, rows, guided=guided), None
         allowed = math.floor(self.suppress_records * rows + _ROUNDING)
-        outcome, drops, nodes = refine_dropping(blocks, attributes, quasis, rows, allowed, guided=guided)
-        dropped = DroppedGroups(tuple(one.coding for one in columns), nodes, tuple(quasis), drops)
-        return outcome, dropped if drops.records else None
+        solved = refine_dropping(blocks, attributes, quasis, rows, allowed, guided=guided)
+        if not solved.drops.records:
+            return solved.outcome(attributes), None
+        nodes = tuple(one.nodes.copy() for one in attributes)
+        dropped = DroppedGroups(tuple(coded), nodes, tuple(quasis), solved.drops)
+        for attribute, left in zip(attributes, values_left(source, dropped), strict=True):
+            attribute.forget(left)
+        return solved.outcome(attributes), dropped
 
     def _told(self, outcome: Outcome) -> dict[str, int]:
         names = [" + ".join(self.masks[number] for number in quasi.attributes) for quasi in self._quasis()]

@@ -21,8 +21,7 @@ from dpmask.kernels.refinement import Values
 from dpmask.lake.taxonomy import Branch
 
 Counts = NDArray[np.int64]
-Name = Callable[[int, int], str]
-"""The name of a range of codes."""
+Floats = NDArray[np.float64]
 
 SUPPRESSED = "*"
 """How a value that is not told is written (the papers' _|_)."""
@@ -87,9 +86,16 @@ class Attribute(ABC):
     def told(self, candidate: Candidate) -> str:
         """What a candidate refines, for people."""
 
-    def forget(self, present: NDArray[np.bool_]) -> list[str]:
-        """Hide values again that nobody has who is left, where values come from the data alone; their names."""
-        return []
+    @abstractmethod
+    def tells(self, candidate: Candidate) -> bool:
+        """Whether a candidate that was taken tells records apart that are left."""
+
+    @abstractmethod
+    def forget(self, left: Floats) -> None:
+        """Undo what only tells of records that are not left; ``left`` is inf for each code that none of these has.
+
+        For a number or a date it is otherwise the lowest value with this code. Nothing can be refined after it.
+        """
 
     @abstractmethod
     def drawn(self) -> dict[str, Any]:
@@ -108,9 +114,9 @@ class _Node(NamedTuple):
 class Ranged(Attribute):
     """A tree over ranges of codes: a taxonomy's, or one that is grown by cutting intervals in two."""
 
-    def __init__(self, name: str, histogram: Counts, tree: Branch | None, missing: bool, name_of: Name) -> None:
+    def __init__(self, name: str, histogram: Counts, tree: Branch | None, missing: bool) -> None:
         super().__init__(name, histogram)
-        self.missing, self.name_of = missing, name_of
+        self.missing, self.root = missing, 0
         self.table: list[_Node] = []
         self.found: dict[int, Candidate] = {}
         self.children: dict[int, tuple[int, ...]] = {}
@@ -170,18 +176,52 @@ class Ranged(Attribute):
 
     def label(self, number: int) -> str:
         """What a node is called."""
-        low, high, branch, _ = self.table[number]
-        if self.is_missing(number):
-            return MISSING
-        return branch.value if branch is not None else self.name_of(low, high)
+        return MISSING if self.is_missing(number) else self._label(self.table[number])
+
+    def _label(self, node: _Node) -> str:
+        assert node.branch is not None
+        return node.branch.value
 
     def told(self, candidate: Candidate) -> str:
         """The node that is refined."""
         return self.label(candidate.node)
 
+    def tells(self, candidate: Candidate) -> bool:
+        """Whether the node still has children."""
+        return candidate.node in self.children
+
+    def forget(self, left: Floats) -> None:
+        """Undo refinements of nodes that nobody has; of others hide children that say who is not there.
+
+        Where one child is left that is all of its node, it stands for the node.
+        """
+        there, stands = np.isfinite(left), dict[int, int]()
+        for number, children in reversed(list(self.children.items())):  # children come before their parents
+            low, high, branch, _ = self.table[number]
+            kept = tuple(stands.get(one, one) for one in children if self._shown(one, there))
+            alone = len(kept) == 1 and self.table[kept[0]].branch is branch
+            if alone:
+                stands[number] = kept[0]
+            if alone or not there[low:high].any():
+                del self.children[number]
+            else:
+                self.children[number] = kept
+        self.root = stands.get(0, 0)
+        self.cut = self._leaves(self.root)
+        for number in self.cut:
+            self.nodes[self.table[number].low : self.table[number].high] = number
+
+    def _shown(self, number: int, there: NDArray[np.bool_]) -> bool:
+        """Whether a node's name may be told: a taxonomy is known to all, but not whether a value was missing."""
+        return not self.is_missing(number) or bool(there[-1])
+
+    def _leaves(self, number: int) -> list[int]:
+        children = self.children.get(number)
+        return [leaf for child in children for leaf in self._leaves(child)] if children else [number]
+
     def drawn(self) -> dict[str, Any]:
         """From the root to the cut."""
-        return self._drawn(0)
+        return self._drawn(self.root)
 
     def _drawn(self, number: int) -> dict[str, Any]:
         children = self.children.get(number, ())
@@ -190,23 +230,61 @@ class Ranged(Attribute):
         )
 
 
+class Intervals(Ranged):
+    """Numbers or dates, grown by cutting intervals in two; ``begins``: the codes' lower bounds, and all's upper."""
+
+    def __init__(
+        self, name: str, histogram: Counts, missing: bool, begins: Floats, name_of: Callable[[float, float], str]
+    ) -> None:
+        self.begins, self.name_of = begins, name_of
+        super().__init__(name, histogram, None, missing)
+
+    def bounds(self) -> list[float]:
+        """Where the intervals of the cut begin, and where the last one ends."""
+        lows = [self.table[number].low for number in self.cut if not self.is_missing(number)]
+        return [float(self.begins[low]) for low in lows or [0]] + [float(self.begins[-1])]
+
+    def _label(self, node: _Node) -> str:
+        high = min(node.high, len(self.begins) - 1)  # of all and missing values, too, it is that of all
+        return self.name_of(float(self.begins[node.low]), float(self.begins[high]))
+
+    def _shown(self, number: int, there: NDArray[np.bool_]) -> bool:
+        return bool(there[self.table[number].low : self.table[number].high].any())
+
+    def forget(self, left: Floats) -> None:
+        """Merge intervals that nobody has, and let others begin with the lowest value in them; outer bounds stay."""
+        super().forget(left)
+        lowest = left[: len(self.begins) - 1]
+        upwards = np.minimum.accumulate(lowest[::-1])[::-1]  # the lowest value from each code on
+        inner = np.where(np.isfinite(upwards), upwards, self.begins[-1])
+        first = int(np.argmax(np.isfinite(lowest)))
+        self.begins = np.concatenate([np.full(first + 1, self.begins[0]), inner[first + 1 :], self.begins[-1:]])
+
+
 class Suppressed(Attribute):
     """Values without a tree: all suppressed at first, then told one by one. Node 0 is what is suppressed."""
 
     apart = True
 
-    def __init__(self, name: str, histogram: Counts, name_of: Name) -> None:
+    def __init__(self, name: str, histogram: Counts, name_of: Callable[[int], str]) -> None:
         super().__init__(name, histogram)
         self.name_of = name_of
         self.slots = np.arange(len(histogram), dtype=np.int32)
         self.widths = [len(histogram)]
         self.open = self.totals > 0
+        self.there = self.totals > 0
         self.disclosed: list[int] = []
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
         """Which codes are suppressed."""
         return self.nodes == 0
+
+    @property
+    def told_values(self) -> list[str]:
+        """The values that are told, and SUPPRESSED where anybody has another one."""
+        names = [self.name_of(code) for code in sorted(self.disclosed)]
+        return names + ([SUPPRESSED] if (self.hidden & self.there).any() else [])
 
     def candidates(self) -> list[Candidate]:
         """One for each suppressed value that was not given up."""
@@ -233,17 +311,19 @@ class Suppressed(Attribute):
 
     def told(self, candidate: Candidate) -> str:
         """The value that is told."""
-        return self.name_of(candidate.slot, candidate.slot + 1)
+        return self.name_of(candidate.slot)
 
-    def forget(self, present: NDArray[np.bool_]) -> list[str]:
-        """Suppress values that nobody has who is left."""
-        gone = [code for code in self.disclosed if not present[code]]
-        self.disclosed = [code for code in self.disclosed if present[code]]
-        self.nodes[gone] = 0
-        return [self.name_of(code, code + 1) for code in gone]
+    def tells(self, candidate: Candidate) -> bool:
+        """Whether the value is not hidden again."""
+        return not self.hidden[candidate.slot]
+
+    def forget(self, left: Floats) -> None:
+        """Suppress values that nobody has."""
+        self.there = np.isfinite(left)
+        self.nodes[~self.there] = 0
+        self.disclosed = [code for code in self.disclosed if not self.hidden[code]]
 
     def drawn(self) -> dict[str, Any]:
         """What is told, and beside it what is not."""
-        names = [self.name_of(code, code + 1) for code in sorted(self.disclosed)]
-        rest = [SUPPRESSED] if self.hidden.any() else []
-        return {"value": SUPPRESSED} | ({"children": [{"value": name} for name in names + rest]} if names else {})
+        children = [{"value": name} for name in self.told_values]
+        return {"value": SUPPRESSED} | ({"children": children} if self.disclosed else {})

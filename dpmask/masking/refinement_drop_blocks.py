@@ -15,7 +15,7 @@ from dpmask.masking.refinement_blocks import CodedBlock, Order, Read, groups_of
 
 
 class Drops(NamedTuple):
-    """What is dropped: for each quasi-identifier the keys of groups, all records of which are; and how many records."""
+    """What is dropped: for each quasi-identifier the keys of groups, sorted, all records of which are; and how many."""
 
     keys: tuple[RowKeys, ...]
     records: int
@@ -94,17 +94,3 @@ def group_cells(
             None if size > order.budget else count_cells(block.codes, order.columns, groups, counted, order.values)
         )
     return found
-
-
-def codes_left(
-    drops: Drops, orders: Sequence[Order], lengths: Sequence[int], read: Read, content: Any, span: Span
-) -> list[Flags]:
-    """For each attribute which codes records have that are left."""
-    block = read(content, span)
-    left = _left(block, orders, drops, keep=True).rows
-    return [np.bincount(block.codes[n, left], minlength=length) > 0 for n, length in enumerate(lengths)]
-
-
-def merge_codes(left: list[Flags], right: list[Flags]) -> list[Flags]:
-    """Codes that are in one or the other."""
-    return [one | other for one, other in zip(left, right, strict=True)]

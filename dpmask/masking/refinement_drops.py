@@ -7,51 +7,46 @@ What is dropped only grows with every refinement, so what is invalid stays so.
 
 A round counts the cells of all groups, without the records dropped so far, which say of each candidate how many it
 would cost at least. The best one is tried: passes that count groups alone find what would be left; if that is too
-little, the candidate is given up. Where the groups of a pass outgrow the budget of cells, it is done in parts. A value
-without a tree that only dropped records have is hidden again in the end: nobody else is to learn of it.
+little, the candidate is given up. Where the groups of a pass outgrow the budget of cells, it is done in parts. Dropped
+groups travel with every task as keys of 16 bytes, sorted once.
+
+What only dropped records have is hidden again in the end: values without a tree, intervals, and bounds of intervals,
+which become the lowest value left above them. A refinement that then tells nobody apart is not told.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpmask.engine import progress
 from dpmask.engine.passes import reduce_blocks
+from dpmask.errors import DpmaskError
 from dpmask.kernels.information import TIE
-from dpmask.kernels.keys import RowKeys, new_keys, with_word
+from dpmask.kernels.keys import RowKeys
 from dpmask.kernels.refinement import NOBODY, Cells
 from dpmask.kernels.refinement_drops import (
-    Flags,
     Prospects,
     Sizes,
-    among,
     joined_keys,
     merge_prospects,
     no_keys,
     prospects,
+    sorted_keys,
 )
-from dpmask.lake.coding import Coding
-from dpmask.lake.columns import Rows
 from dpmask.masking import refinement_rounds
-from dpmask.masking.refinement_attributes import SUPPRESSED, Attribute, Candidate, Refined
+from dpmask.masking.refinement_attributes import Attribute, Candidate, Refined
 from dpmask.masking.refinement_blocks import Coded, Order, merge
 from dpmask.masking.refinement_drop_blocks import (
     Drops,
     Part,
-    codes_left,
     group_cells,
     group_sizes,
-    merge_codes,
     merge_group_sizes,
 )
-from dpmask.masking.refinement_rounds import Outcome, Quasi, Step
+from dpmask.masking.refinement_rounds import Choice, Outcome, Quasi, Step
 
 _Found = TypeVar("_Found")
 
@@ -59,39 +54,26 @@ _MOST_PARTS = 256
 _LABEL = "refinement: drop"
 
 
-@dataclass(frozen=True, repr=False)
-class DroppedGroups:
-    """Which rows of a block are dropped, by their codes and the nodes these are masked to."""
-
-    codings: tuple[Coding, ...]
-    nodes: tuple[NDArray[np.int32], ...]
-    quasis: tuple[Quasi, ...]
-    drops: Drops
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns that decide."""
-        return tuple(one.column for one in self.codings)
-
-    def of(self, rows: Rows) -> Flags:
-        """Whether each row is dropped. A value that is not known is masked by its column, or refused there."""
-        words = [
-            np.append(nodes, 0)[coding.codes(rows)].astype(np.uint64)
-            for coding, nodes in zip(self.codings, self.nodes, strict=True)
-        ]
-        found = np.zeros(rows.num_rows, np.bool_)
-        for quasi, dropped in zip(self.quasis, self.drops.keys, strict=True):
-            keys = reduce(with_word, [words[number] for number in quasi.attributes], new_keys(rows.num_rows))
-            found |= among(keys, dropped)
-        return found
-
-
 class Solved(NamedTuple):
-    """The refinements, what is dropped for them, and for each attribute the nodes of its codes that say so."""
+    """The refinements that were taken, the smallest group of each quasi-identifier, and what is dropped."""
 
-    outcome: Outcome
+    taken: tuple[_Taken, ...]
+    smallest: tuple[int, ...]
     drops: Drops
-    nodes: tuple[NDArray[np.int32], ...]
+
+    def outcome(self, attributes: Sequence[Attribute]) -> Outcome:
+        """What may be told: refinements that only tell apart who is dropped are not among it."""
+        steps = [
+            Step(attributes[number].name, attributes[number].told(candidate), score, smallest)
+            for (number, candidate, score), smallest in self.taken
+            if attributes[number].tells(candidate)
+        ]
+        return Outcome(tuple(steps), self.smallest)
+
+
+class _Taken(NamedTuple):
+    choice: Choice
+    smallest: int
 
 
 def refine_dropping(
@@ -99,26 +81,13 @@ def refine_dropping(
 ) -> Solved:
     """Refine the attributes, in place, until nothing more is valid with so many records dropped."""
     search = _Search(coded, attributes, quasis, rows, allowed, guided)
-    steps = []
+    taken: list[_Taken] = []
     while (choice := search.best()) is not None:
         if search.take(choice):
-            attribute = attributes[choice.attribute]
-            steps.append(Step(attribute.name, attribute.told(choice.candidate), choice.score, min(search.smallest)))
-            progress.note(f"refinement {len(steps)}: {attribute.name}, {search.drops.records} records dropped")
-    smallest, nodes = search.checked(), tuple(one.nodes.copy() for one in attributes)
-    forgotten = {
-        (attribute.name, value)
-        for attribute, left in zip(attributes, search.codes_left(), strict=True)
-        for value in attribute.forget(left)
-    }
-    steps = [step._replace(value=SUPPRESSED) if step[:2] in forgotten else step for step in steps]
-    return Solved(Outcome(tuple(steps), smallest), search.drops, nodes)
-
-
-class _Choice(NamedTuple):
-    attribute: int
-    candidate: Candidate
-    score: float
+            taken.append(_Taken(choice, min(search.smallest)))
+            name = attributes[choice.attribute].name
+            progress.note(f"refinement {len(taken)}: {name}, {search.drops.records} records dropped")
+    return Solved(tuple(taken), search.checked(), search.drops)
 
 
 class _Look(NamedTuple):
@@ -157,16 +126,16 @@ class _Search:
         self.parts = 1
         self.prospects = self._prospects(self._orders(attributes))
 
-    def best(self) -> _Choice | None:
+    def best(self) -> Choice | None:
         """The candidate with the best score; ties go by attribute, then by place in the cut."""
-        best: _Choice | None = None
+        best: Choice | None = None
         for number, attribute in enumerate(self.attributes):
             for candidate in attribute.candidates():
                 score = self._score(number, candidate)
                 if score is None:
                     attribute.finish(candidate)
                 elif score > (-math.inf if best is None else best.score + TIE):
-                    best = _Choice(number, candidate, score)
+                    best = Choice(number, candidate, score)
         return best
 
     def _score(self, number: int, candidate: Candidate) -> float | None:
@@ -189,7 +158,7 @@ class _Search:
             return -math.inf
         return candidate.gain / (sum(falls) / len(falls) + 1.0) if self.guided else float(candidate.records - lost)
 
-    def take(self, choice: _Choice) -> bool:
+    def take(self, choice: Choice) -> bool:
         """Refine a candidate, unless more records would have to go than may."""
         refined = self.attributes[choice.attribute].copied()
         what = refined.refine(choice.candidate)
@@ -206,18 +175,15 @@ class _Search:
         self.prospects = self._prospects(orders)
         return True
 
-    def codes_left(self) -> list[Flags]:
-        """For each attribute which codes records have that are left."""
-        lengths = [len(one.nodes) for one in self.attributes]
-        orders = self._orders(self.attributes)
-        task = partial(codes_left, self.drops, orders, lengths, self.coded.read)
-        return reduce_blocks(task, merge_codes, self.coded.blocks, _LABEL)
-
     def checked(self) -> tuple[int, ...]:
         """The smallest group of every quasi-identifier, all of them counted once more."""
         looks = self._looks(self._orders(self.attributes), self.drops)
-        assert not any(look.lost for look in looks)
-        assert all(self.rows - look.left == self.drops.records <= self.allowed for look in looks)
+        gone = self.drops.records
+        if gone > self.allowed or any(look.lost or self.rows - look.left != gone for look in looks):
+            raise DpmaskError(
+                "TopDownRefinement: the last count of all groups found some that are too small, or not the records "
+                "that were to be left. Nothing is released; please report this."
+            )
         return tuple(look.smallest for look in looks)
 
     def _settled(self, orders: Sequence[Order]) -> tuple[Drops, list[int]] | None:
@@ -229,7 +195,9 @@ class _Search:
             lost = max(look.lost for look in looks)
             if gone + lost > self.allowed:
                 return None
-            keys = tuple(joined_keys(known, look.small) for known, look in zip(drops.keys, looks, strict=True))
+            keys = tuple(
+                sorted_keys(joined_keys(known, look.small)) for known, look in zip(drops.keys, looks, strict=True)
+            )
             drops = Drops(keys, gone + lost)
             if not lost or len(orders) == 1:  # of one quasi-identifier, groups do not shrink others
                 return drops, [look.smallest for look in looks]

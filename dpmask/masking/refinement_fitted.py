@@ -14,7 +14,7 @@ from dpmask.lake.columns import Rows, require_known
 from dpmask.lake.made import with_made
 from dpmask.masking.refinement_attributes import SUPPRESSED
 from dpmask.masking.refinement_checks import WHO
-from dpmask.masking.refinement_drops import DroppedGroups
+from dpmask.masking.refinement_dropped import DroppedGroups
 from dpmask.masking.refinement_guide import DISTORTION, Labels
 from dpmask.masking.refinement_release import Released, interval, parsed_bound
 from dpmask.masking.refinement_rounds import Step
@@ -170,10 +170,11 @@ class FittedRefinement:
 
 
 _SHOWN = 12
-_EDGES = "The inner bounds of intervals are values of records: of each the smallest one above it."
+_EDGES = "The inner bounds of intervals are values of released records: of each the smallest one above it."
 _ABSENT = (
     "Records were left out: totals of the release are off by as many, and who knows that a person is in the source and "
-    "finds no group for them learns that they were rare."
+    "finds no group for them learns that they were rare. Files are blocks of the source without them: their numbers of "
+    "rows tell how many each block lost, to whoever knows how large blocks were."
 )
 
 

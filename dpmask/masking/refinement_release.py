@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from dpmask.lake.coding import Coding, day_number, day_text, numbers
 from dpmask.lake.columns import Rows
 from dpmask.lake.made import Made, date_column, float_column, text_column
 from dpmask.lake.taxonomy import Branch
-from dpmask.masking.refinement_attributes import MISSING, SUPPRESSED, Attribute, Ranged, Suppressed
+from dpmask.masking.refinement_attributes import MISSING, SUPPRESSED, Attribute, Intervals, Ranged, Suppressed
 
 Counts = NDArray[np.int64]
 
@@ -153,54 +154,42 @@ class MaskedColumn:
 
     def attribute(self, histogram: Counts) -> Attribute:
         """It, before any refinement."""
-        if self.domain is None and self.tree is None:
-            return Suppressed(self.coding.column, histogram, self._name)
-        return Ranged(self.coding.column, histogram, self.tree, self.coding.missing, self._name)
-
-    def _name(self, low: int, high: int) -> str:
+        name, missing = self.coding.column, self.coding.missing
         if self.domain is not None:
-            return interval(self._bound(low), self._bound(high), self.date)
-        assert self.coding.known is not None
-        return MISSING if low == len(self.coding.known) else list(self.coding.known)[low]
+            assert self.coding.edges is not None
+            begins = np.array([self.domain[0], *self.coding.edges, self.domain[1]])
+            return Intervals(name, histogram, missing, begins, partial(interval, date=self.date))
+        if self.tree is not None:
+            return Ranged(name, histogram, self.tree, missing)
+        return Suppressed(name, histogram, self._name)
 
-    def _bound(self, code: int) -> float:
-        """The lower bound of a code's interval: of the domain for the first, of the data for others."""
-        assert self.domain is not None and self.coding.edges is not None  # noqa: PT018
-        if code == 0:
-            return self.domain[0]
-        return self.domain[1] if code > len(self.coding.edges) else float(self.coding.edges[code - 1])
+    def _name(self, code: int) -> str:
+        assert self.coding.known is not None
+        return MISSING if code == len(self.coding.known) else list(self.coding.known)[code]
 
     def cut(self, attribute: Attribute) -> list[Any]:
         """Leaves, in order of their names, or edges."""
         if isinstance(attribute, Suppressed):
-            told = [self._name(code, code + 1) for code in attribute.disclosed]
-            return sorted(told) + ([SUPPRESSED] if attribute.hidden.any() else [])
+            return attribute.told_values
+        if isinstance(attribute, Intervals):
+            bounds = attribute.bounds()
+            return [shown(bound, self.date) for bound in bounds] if self.date else bounds
         assert isinstance(attribute, Ranged)
-        if self.domain is None:
-            return sorted(attribute.label(number) for number in attribute.cut)
-        bounds = self._bounds(attribute)
-        return [shown(bound, self.date) for bound in bounds] if self.date else bounds
-
-    def _bounds(self, attribute: Ranged) -> list[float]:
-        nodes = [attribute.table[number] for number in attribute.cut if not attribute.is_missing(number)]
-        return (
-            [*(self._bound(node.low) for node in nodes), self._bound(nodes[-1].high)]
-            if nodes
-            else list(self.domain or ())
-        )
+        return sorted(attribute.label(number) for number in attribute.cut)
 
     def released(self, attribute: Attribute, form: str) -> Released:
         """What its values become."""
         if isinstance(attribute, Suppressed):
-            names = [self._name(code, code + 1) for code in range(len(attribute.totals))]
+            names = [self._name(code) for code in range(len(attribute.totals))]
             texts = [SUPPRESSED if hidden else name for hidden, name in zip(attribute.hidden, names, strict=True)]
             if self.coding.missing and not attribute.hidden[-1]:
                 texts[-1] = None  # type: ignore[call-overload]
             return ReleasedTexts(self.coding, tuple(texts), strict=False)
+        if isinstance(attribute, Intervals):
+            missing = self.coding.missing
+            hidden = missing and int(attribute.nodes[-1]) == 0  # numbers and missing values are not told apart
+            bounds = tuple(attribute.bounds())
+            return ReleasedIntervals(self.coding.column, bounds, form, self.date, missing, hidden)
         assert isinstance(attribute, Ranged)
-        if self.domain is None:
-            labels = [None if attribute.is_missing(n) else attribute.label(n) for n in range(len(attribute.table))]
-            return ReleasedTexts(self.coding, tuple(labels[node] for node in attribute.nodes), strict=True)
-        hidden = self.coding.missing and not attribute.children
-        bounds = tuple(self._bounds(attribute))
-        return ReleasedIntervals(self.coding.column, bounds, form, self.date, self.coding.missing, hidden)
+        labels = [None if attribute.is_missing(n) else attribute.label(n) for n in range(len(attribute.table))]
+        return ReleasedTexts(self.coding, tuple(labels[node] for node in attribute.nodes), strict=True)

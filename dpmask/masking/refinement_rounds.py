@@ -78,7 +78,9 @@ class _Tally:
             self.minima[key] = cells if known is None else np.minimum(known, cells)
 
 
-class _Choice(NamedTuple):
+class Choice(NamedTuple):
+    """The candidate that is best, and its score."""
+
     attribute: int
     candidate: Candidate
     score: float
@@ -173,9 +175,9 @@ class _Search:
             progress.note(f"refinement {len(component.taken)}: {attribute.name}, smallest group {component.smallest}")
         return chosen
 
-    def _best(self, component: _Component) -> _Choice | None:
+    def _best(self, component: _Component) -> Choice | None:
         """The valid candidate with the best score; ties go by attribute, then by place in the cut."""
-        best: _Choice | None = None
+        best: Choice | None = None
         for number in component.attributes:
             concerned = [tally for tally in component.tallies.values() if number in tally.quasi.attributes]
             for candidate in self.attributes[number].candidates():
@@ -186,7 +188,7 @@ class _Search:
                 lost = sum(tally.smallest - size for size, tally in zip(after, concerned, strict=True)) / len(after)
                 score = candidate.gain / (lost + 1.0) if self.guided else float(candidate.records)  # eqs. 1, 4
                 if best is None or score > best.score + TIE:
-                    best = _Choice(number, candidate, score)
+                    best = Choice(number, candidate, score)
         return best
 
     def count(self, components: Sequence[_Component], chosen: Mapping[int, tuple[int, Refined] | None]) -> None:

@@ -119,6 +119,9 @@ def test_dropping_against_the_definition(seed, guided):
     )
     masked = found.mask(frame)
     assert set(masked.index) == plain.left
+    assert {name: found.cuts[name] for name in found.method.domains} == {
+        name: plain.edges(name) for name in found.method.domains
+    }
     assert found.figures.dropped == len(frame) - len(masked) <= allowed
     for columns, k in requirements:
         assert masked.groupby(columns, dropna=False).size().min() >= k
