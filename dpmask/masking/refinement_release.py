@@ -161,11 +161,13 @@ class MaskedColumn:
             return Intervals(name, histogram, missing, begins, partial(interval, date=self.date))
         if self.tree is not None:
             return Ranged(name, histogram, self.tree, missing)
-        return Suppressed(name, histogram, self._name)
+        return Suppressed(name, histogram, self._names.__getitem__)
 
-    def _name(self, code: int) -> str:
+    @property
+    def _names(self) -> list[str]:
+        """The values, in the order of their codes; the last one is for who has none."""
         assert self.coding.known is not None
-        return MISSING if code == len(self.coding.known) else list(self.coding.known)[code]
+        return [*self.coding.known, MISSING]
 
     def cut(self, attribute: Attribute) -> list[Any]:
         """Leaves, in order of their names, or edges."""
@@ -180,7 +182,7 @@ class MaskedColumn:
     def released(self, attribute: Attribute, form: str) -> Released:
         """What its values become."""
         if isinstance(attribute, Suppressed):
-            names = [self._name(code) for code in range(len(attribute.totals))]
+            names = self._names[: len(attribute.totals)]
             texts = [SUPPRESSED if hidden else name for hidden, name in zip(attribute.hidden, names, strict=True)]
             if self.coding.missing and not attribute.hidden[-1]:
                 texts[-1] = None  # type: ignore[call-overload]
