@@ -187,7 +187,8 @@ def store(tmp_path_factory):
     command += (
         f" -s3.ip.bind=127.0.0.1 -s3.port.iceberg=0 -s3.port.lance=0 -s3.config={folder / 's3.json'} -s3.iam=false"
     )
-    command += " -master.volumeSizeLimitMB=512 -volume.max=0"
+    # A bucket takes seven volumes. By default they are counted against the free disk, and a nearly full one has none left.
+    command += " -master.volumeSizeLimitMB=512 -volume.max=10000 -volume.minFreeSpace=0"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(command.split(), env=environment, stdout=log, stderr=log, cwd=folder)
@@ -237,7 +238,9 @@ def s3(store, monkeypatch):
     fs = s3fs.S3FileSystem(skip_instance_cache=True)
     bucket = f"b{time.time_ns()}"
     fs.mkdir(bucket)
-    return f"s3://{bucket}"
+    yield f"s3://{bucket}"
+    use_credentials(monkeypatch, store, store.right)
+    s3fs.S3FileSystem(skip_instance_cache=True).rm(bucket, recursive=True)
 
 
 def use_credentials(monkeypatch, store, pair):
