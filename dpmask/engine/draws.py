@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpmask.errors import JobError
 from dpmask.kernels.normal import normals_of, uniforms_of
+from dpmask.kernels.shuffle import places_in_order
 
 _AES_BLOCK = 16
 _WORDS_PER_AES_BLOCK = 2
@@ -112,18 +113,17 @@ def uniforms_at(key: Subkey, positions: NDArray[np.int64]) -> NDArray[np.float64
 
 def record_uniforms(key: Subkey, first: int, count: int) -> NDArray[np.float64]:
     """One draw in (0, 1) for each record position first..first+count-1."""
-    return _in_tiles(key, first, count, uniforms_of)
+    return _in_tiles(key, first, np.empty(count), uniforms_of)
 
 
-def record_normals(key: Subkey, first: int, count: int) -> NDArray[np.float64]:
-    """One standard normal draw for each record position first..first+count-1."""
-    return _in_tiles(key, first, count, normals_of)
+def record_normals(key: Subkey, first: int, count: int, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """One standard normal draw for each record position first..first+count-1, in ``out`` if that is given."""
+    return _in_tiles(key, first, np.empty(count) if out is None else out, normals_of)
 
 
-def _in_tiles(key: Subkey, first: int, count: int, fill: Callable[..., None]) -> NDArray[np.float64]:
+def _in_tiles(key: Subkey, first: int, draws: NDArray[np.float64], fill: Callable[..., None]) -> NDArray[np.float64]:
     """Draws made from words a tile at a time, so that the words stay in the cache."""
-    draws = np.empty(count)
-    for start in range(0, count, _TILE):
+    for start in range(0, len(draws), _TILE):
         tile = draws[start : start + _TILE]
         fill(record_words(key, first + start, len(tile)), tile)
     return draws
@@ -147,12 +147,5 @@ def chosen_records(key: Subkey, rows: int, count: int) -> NDArray[np.int64]:
 
 
 def shuffled(key: Subkey, first: int, count: int) -> NDArray[np.int64]:
-    """The order in which the records at first..first+count-1 are released: new row i is old row result[i].
-
-    Records are sorted by their words, whose lowest bits give way to the row number: no ties, and one plain sort.
-    """
-    bits = np.uint64(max(count - 1, 1).bit_length())
-    rows = np.arange(count, dtype=np.uint64)
-    packed = (record_words(key, first, count) >> bits << bits) | rows
-    packed.sort()
-    return (packed & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
+    """The order in which the records at first..first+count-1 are released: new row i is old row result[i]."""
+    return places_in_order(record_words(key, first, count))

@@ -57,12 +57,15 @@ def _one_column(values: Floats) -> tuple[int, float, float, float, float, float,
         return 0, 0.0, 0.0, 0.0, np.inf, -np.inf, infinite
     mean = total / len(values)
     squares = rest = 0.0
+    low, high = values[0], values[0]
     for start in range(0, len(values), _TILE):
-        deviations = values[start : start + _TILE] - mean
+        tile = values[start : start + _TILE]
+        low, high = min(low, tile.min()), max(high, tile.max())
+        deviations = tile - mean
         rest += deviations.sum()
         squares += np.square(deviations, out=deviations).sum()
     rest /= len(values)
-    return len(values), mean, rest, squares - len(values) * rest**2, values.min(), values.max(), infinite
+    return len(values), mean, rest, squares - len(values) * rest**2, low, high, infinite
 
 
 def merge_moments(left: Moments, right: Moments) -> Moments:

@@ -24,23 +24,25 @@ def haar_orthogonal(normals: Floats) -> Floats:
     return np.ascontiguousarray(q * np.where(np.diag(r) < 0.0, -1.0, 1.0))
 
 
-def rotated(columns: Sequence[Floats], matrix: Floats) -> list[Floats]:
-    """D R, column by column: each record, a row of D, times the matrix.
+def rotated(columns: Sequence[Floats], matrix: Floats, out: Sequence[Floats] | None = None) -> Sequence[Floats]:
+    """D R, column by column, in ``out`` if that is given: each record, a row of D, times the matrix.
 
     No BLAS and no fused sums: where a record lies in its block must not change its last digits.
     """
-    turned = np.empty((len(columns), len(columns[0])))
-    for start in range(0, turned.shape[1], _TILE):
-        _rotate(np.array([column[start : start + _TILE] for column in columns]), matrix, start, turned)
-    return list(turned)
+    turned = [np.empty(len(column)) for column in columns] if out is None else out
+    for start in range(0, len(columns[0]), _TILE):
+        tile = np.array([column[start : start + _TILE] for column in columns])
+        for column, new in zip(turned, _turn(tile, matrix), strict=True):
+            column[start : start + _TILE] = new
+    return turned
 
 
 @compiled(reassociate=False, contract=False)
-def _rotate(tile: Floats, matrix: Floats, start: int, turned: Floats) -> None:
+def _turn(tile: Floats, matrix: Floats) -> Floats:
     columns, records = tile.shape
+    turned = np.zeros((columns, records))
     for j in range(columns):
-        new = turned[j, start : start + records]
-        new[:] = 0.0
         for i in range(columns):
             for k in range(records):
-                new[k] += matrix[i, j] * tile[i, k]
+                turned[j, k] += matrix[i, j] * tile[i, k]
+    return turned

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Function = TypeVar("Function", bound=Callable[..., object])
+Number = TypeVar("Number", bound=np.generic)
 
 # The bit layout of a float64: 52 bits of mantissa, then the exponent plus 1023, then the sign.
 _MANTISSA = np.uint64(52)
@@ -61,6 +62,13 @@ def plain(values: NDArray[np.float64]) -> NDArray[np.float64]:
     sums might be taken in another order: the same bits need the same code.
     """
     return np.require(values, np.float64, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"])
+
+
+def read_only(values: NDArray[Number]) -> NDArray[Number]:
+    """The same for kernels that only read: columns straight from an Arrow buffer are read-only, and not copied."""
+    view = np.require(values, requirements=["C_CONTIGUOUS", "ALIGNED"]).view()
+    view.flags.writeable = False
+    return view
 
 
 @compiled(part=True, reassociate=False)

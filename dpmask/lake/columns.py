@@ -111,6 +111,14 @@ def floats(rows: Rows, column: str) -> Floats:
     return np.frombuffer(array.buffers()[1], np.float64, len(array), 8 * array.offset)
 
 
+def room(count: int) -> Floats:
+    """Room for so many doubles, from Arrow's memory.
+
+    Arrow keeps what is freed for the next block; NumPy's goes back to the system, which clears every page of it anew.
+    """
+    return np.frombuffer(pa.allocate_buffer(8 * count), np.float64)
+
+
 def with_floats(rows: Rows, column: str, values: Floats) -> Rows:
     """The rows with this column's values replaced, its type and its nulls kept. Integers and decimals are rounded."""
     place = rows.schema.get_field_index(column)

@@ -28,7 +28,7 @@ from dpmask.kernels.membership import gaussian, s_shape, triangular, z_shape
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
-from dpmask.lake.columns import Rows, as_floats, float_schema, floats, require_numeric
+from dpmask.lake.columns import Rows, as_floats, float_schema, floats, require_numeric, room
 from dpmask.masking.fitted import FittedColumns
 from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_choice, require_columns
@@ -163,7 +163,7 @@ class FittedMembershipTransform(FittedColumns):
         """One block with memberships."""
         shape = _SHAPES[self.method.function]
         for column, bounds in self.bounds.items():
-            rows = as_floats(rows, column, shape(floats(rows, column), *bounds))
+            rows = as_floats(rows, column, shape(floats(rows, column), *bounds, room(rows.num_rows)))
         return rows
 
     def masked_schema(self, schema: Any) -> Any:

@@ -34,7 +34,7 @@ from dpmask.kernels.noise import add_noise, mixed, mixing_matrix
 from dpmask.kernels.spread import merge_spread, spread
 from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
-from dpmask.lake.columns import Rows, floats, require_numeric, rounding_step, type_range, with_floats
+from dpmask.lake.columns import Rows, floats, require_numeric, room, rounding_step, type_range, with_floats
 from dpmask.masking.fitted import FittedColumns
 from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_columns, require_flag, require_number
@@ -160,7 +160,7 @@ class FittedNoise(FittedColumns):
     def _normals(self, count: int, first: int) -> Iterator[tuple[str, Floats]]:
         """The draws of each column."""
         keys = {column: self.key.subkey(column) for column in self.deviations}
-        drawn = ((column, record_normals(key, first, count)) for column, key in keys.items())
+        drawn = ((column, record_normals(key, first, count, room(count))) for column, key in keys.items())
         if self.mixing is None:
             yield from drawn
         else:

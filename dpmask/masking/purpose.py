@@ -19,7 +19,11 @@ def told_apart(table: Table, columns: Sequence[str], values: NDArray[np.int64], 
     no step has changed before (after a step ranges are exact only to rounding).
     """
     seen = [
-        (column, int(values[n]), float(low[n]).hex(), float(high[n]).hex())
+        (
+            column,
+            int(values[n]),
+            *(float(end[n] + 0.0).hex() for end in (low, high)),
+        )  # + 0.0: of -0 and 0 either is least
         for n, column in enumerate(columns)
         if column not in table.changed
     ]

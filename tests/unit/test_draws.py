@@ -17,6 +17,7 @@ from dpmask.engine.draws import (
     words_at,
 )
 from dpmask.errors import JobError
+from dpmask.kernels.shuffle import places_in_order
 
 KEY = make_key("test", seed=1).subkey("purpose")
 
@@ -83,6 +84,19 @@ def test_the_largest_word_is_not_one(monkeypatch):
 def test_shuffled_is_a_permutation(count):
     order = shuffled(KEY, 5, count)
     assert sorted(order) == list(range(count))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 9, 1000, 70_000])
+def test_the_order_of_words_is_that_of_a_sort(count):
+    words = record_words(KEY, 3, count)
+    bits = np.uint64(max(count - 1, 1).bit_length())
+    expected = np.argsort(words >> bits, kind="stable")
+    assert np.array_equal(places_in_order(words), expected)
+    assert np.array_equal(places_in_order(words.copy()), expected)
+
+
+def test_words_that_are_all_alike_stay_in_place():
+    assert places_in_order(np.full(500, 7, np.uint64)).tolist() == list(range(500))
 
 
 def test_shuffled_is_uniform():
