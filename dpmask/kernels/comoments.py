@@ -23,7 +23,8 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _POWERS = ((0, 0), (1, 0), (2, 0), (1, 1), (3, 0), (4, 0), (2, 1), (2, 2), (3, 1))
-_OF_ORDER = {2: _POWERS[:4], 4: _POWERS}
+_LEAST_ORDER = 2
+_OF_ORDER = {_LEAST_ORDER: _POWERS[:4], 4: _POWERS}
 _TILE = 1 << 12  # rows whose deviations stay in the cache
 _STRIP = 1 << 8  # rows whose powers stay in the fastest one
 
@@ -60,80 +61,85 @@ class CoMoments(NamedTuple):
     @property
     def correlation(self) -> Floats:
         """Correlations of the pairs of columns; NaN where one of them is constant."""
-        mu20 = self.central(2, 0)
-        product = np.sqrt(mu20) * np.sqrt(mu20.T)
-        return self.central(1, 1) / np.where(product > 0.0, product, np.nan)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mu20 = self.central(2, 0)
+            product = np.sqrt(mu20) * np.sqrt(mu20.T)
+            return self.central(1, 1) / np.where(product > 0.0, product, np.nan)
 
 
 def comoments(columns: Sequence[Floats], order: int) -> CoMoments:
     """One block's moments up to order 2 or 4, given as its columns; NaN is a missing value."""
-    low, high = _ranges(columns)
-    present, kept = None, columns
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        present = [np.isfinite(values) for values in columns]
-        kept = [values[there] for values, there in zip(columns, present, strict=True)]
-        low, high = _ranges(kept)
-    # a constant column deviates from itself by exactly nothing
-    center = np.array([_about_mean(values) if a < b else a for values, a, b in zip(kept, low, high, strict=True)])
-    center[low > high] = 0.0
-    return CoMoments(
-        np.array([len(values) for values in kept]),
-        np.array([0 if present is None else np.isinf(values).sum() for values in columns]),
-        low,
-        high,
-        center,
-        _block_sums(columns, present, center, order),
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # values near the largest double have no moments
+        return _without_gaps(columns, order) or _with_gaps(columns, order)
 
 
-def _ranges(columns: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """The smallest and the largest value of each column; one of them is not finite where any value is not."""
-    low = np.array([values.min(initial=np.inf) for values in columns])
-    return low, np.array([values.max(initial=-np.inf) for values in columns])
+def _without_gaps(columns: Sequence[Floats], order: int) -> CoMoments | None:
+    """The moments where every value is there and finite; None as soon as one is not."""
+    count, size = len(columns), len(columns[0])
+    center = np.array([_about_mean(values) for values in columns])
+    low, high, total = np.full(count, np.inf), np.full(count, -np.inf), np.zeros(count)
+    sums = np.zeros((len(_POWERS), count, count))
+    for start in range(0, size, _TILE):
+        tile = np.array([values[start : start + _TILE] for values in columns])
+        np.minimum(low, tile.min(axis=1), out=low)
+        np.maximum(high, tile.max(axis=1), out=high)
+        _add_products(tile, center, tile.shape[1], order > _LEAST_ORDER, total, sums)
+        if not np.isfinite(total).all():
+            return None
+    sums[0], sums[1] = size, total[:, None]
+    for power, product in ((2, 3), (4, 6), (5, 7)):  # a column's powers are its products with itself
+        sums[power] = sums[product].diagonal()[:, None]
+    return CoMoments(np.full(count, size), np.zeros(count, np.int64), low, high, center, sums[: len(_OF_ORDER[order])])
 
 
 def _about_mean(values: Floats) -> float:
-    """The mean of values spread evenly over a column, which is as good a centre as the mean."""
-    return float(values[:: max(len(values) // _TILE, 1)].mean())
+    """The mean of values spread evenly over a column, which is as good a centre as the mean; 0 where there are none.
+
+    Values that are all the same are their own centre: a constant column deviates from itself by exactly nothing.
+    """
+    some = values[:: max(len(values) // _TILE, 1)]
+    if not len(some):
+        return 0.0
+    return float(some[0] if (some == some[0]).all() else some.mean())
 
 
-def _block_sums(
-    columns: Sequence[Floats], present: Sequence[NDArray[np.bool_]] | None, center: Floats, order: int
-) -> Floats:
-    """The sums about a centre, a tile at a time."""
+def _with_gaps(columns: Sequence[Floats], order: int) -> CoMoments:
+    """The moments where values are missing or infinite: each pair of columns has its own records."""
+    present = [np.isfinite(values) for values in columns]
+    kept = [values[there] for values, there in zip(columns, present, strict=True)]
+    center, nothing = np.array([_about_mean(values) for values in kept]), np.zeros(len(columns))
     sums = np.zeros((len(_POWERS), len(columns), len(columns)))
-    higher = len(_OF_ORDER[order]) > len(_OF_ORDER[2])
     tile, there = np.empty((len(columns), _TILE)), np.ones((len(columns), _TILE))
     for start in range(0, len(columns[0]), _TILE):
         rows = min(_TILE, len(columns[0]) - start)
         for number, values in enumerate(columns):
             np.subtract(values[start : start + rows], center[number], out=tile[number, :rows])
-            if present is not None:
-                there[number, :rows] = present[number][start : start + rows]
-                tile[number, :rows][~present[number][start : start + rows]] = 0.0
-        _add_products(tile, rows, higher, sums)
-        if present is not None:
-            _add_powers(tile, there, rows, sums)
-        else:
-            sums[0] += rows
-            sums[1] += tile[:, :rows].sum(axis=1)[:, None]
-    if present is None:  # every record has both values: a column's powers are its products with itself
-        for power, product in ((2, 3), (4, 6), (5, 7)):
-            sums[power] = sums[product].diagonal()[:, None]
-    return sums[: len(_OF_ORDER[order])]
+            there[number, :rows] = present[number][start : start + rows]
+            tile[number, :rows][~present[number][start : start + rows]] = 0.0
+        _add_products(tile, nothing, rows, order > _LEAST_ORDER, np.zeros(len(columns)), sums)
+        _add_powers(tile, there, rows, sums)
+    return CoMoments(
+        np.array([len(values) for values in kept]),
+        np.array([np.isinf(values).sum() for values in columns]),
+        np.array([values.min(initial=np.inf) for values in kept]),
+        np.array([values.max(initial=-np.inf) for values in kept]),
+        center,
+        sums[: len(_OF_ORDER[order])],
+    )
 
 
 @compiled()
-def _add_products(tile: Floats, rows: int, higher: bool, sums: Floats) -> None:
-    """Add the products of powers of two columns; deviations are 0 where a value is missing."""
+def _add_products(tile: Floats, center: Floats, rows: int, higher: bool, total: Floats, sums: Floats) -> None:
+    """Add the deviations from a centre, and the products of their powers of two columns."""
     columns = len(tile)
     strip, square = np.empty((columns, _STRIP)), np.empty((columns, _STRIP))  # contiguous, so that loops vectorise
     for start in range(0, rows, _STRIP):
         count = min(_STRIP, rows - start)
         for i in range(columns):
             for row in range(count):
-                strip[i, row] = tile[i, start + row]
+                strip[i, row] = tile[i, start + row] - center[i]
                 square[i, row] = strip[i, row] * strip[i, row]
+            total[i] += _sum(strip[i], count)
             for j in range(i + 1):
                 s11 = _product(strip[i], strip[j], count)  # the same sum with and without higher powers
                 if higher:
@@ -161,6 +167,15 @@ def _products(x: Floats, y: Floats, xx: Floats, yy: Floats, count: int) -> tuple
         s31 += xx[row] * xy
         s13 += xy * yy[row]
     return s21, s12, s22, s31, s13
+
+
+@compiled(part=True)
+def _sum(x: Floats, count: int) -> float:
+    """By a loop that stores nothing: one that does is run as vectors or not, by where its arrays happen to lie."""
+    total = 0.0
+    for row in range(count):
+        total += x[row]
+    return total
 
 
 @compiled(part=True)
@@ -195,15 +210,17 @@ def _add_powers(tile: Floats, there: Floats, rows: int, sums: Floats) -> None:
 def merge_comoments(left: CoMoments, right: CoMoments) -> CoMoments:
     """The moments of both parts together."""
     values = left.values + right.values
-    center = left.center + (right.center - left.center) * (right.values / np.maximum(values, 1))
-    center = np.where(right.values == 0, left.center, np.where(left.values == 0, right.center, center))
+    with np.errstate(over="ignore", invalid="ignore"):
+        center = left.center + (right.center - left.center) * (right.values / np.maximum(values, 1))
+        center = np.where(right.values == 0, left.center, np.where(left.values == 0, right.center, center))
+        sums = _recentred(left, center) + _recentred(right, center)
     return CoMoments(
         values,
         left.infinite + right.infinite,
         np.minimum(left.low, right.low),
         np.maximum(left.high, right.high),
         center,
-        _recentred(left, center) + _recentred(right, center),
+        sums,
     )
 
 
