@@ -165,7 +165,7 @@ def shelved(label: str, spans: Iterable[tuple[int, int]]) -> tuple[Shelf | None,
 
 
 class Parts:
-    """The results of single blocks in a pass whose results are files: each is noted as it comes."""
+    """The results of runs of blocks in a pass whose results are files: each is noted under its first block's number."""
 
     def __init__(self, label: str, spans: Sequence[tuple[int, int]]) -> None:
         self._journal = _journal.get()
@@ -182,7 +182,7 @@ class Parts:
             self._journal.tell()
 
     def keep(self, number: int, result: Any) -> None:
-        """Note what a block came to."""
+        """Note what the run that begins with this block came to."""
         if self._journal:
             self._journal.keep(f"{self._name} {number}", result)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dask.delayed import Delayed, delayed
 
@@ -64,29 +64,53 @@ def map_blocks(function: Callable[[Any, Span], Any], blocks: Blocks, label: str)
 
 
 def map_files(
-    function: Callable[[Any, Span], Any],
+    function: Callable[[Any, Span], tuple[Any, Summary]],
+    merge: Callable[[Summary, Summary], Summary],
     blocks: Sequence[Block],
     label: str,
     standing: Callable[[dict[int, Any]], dict[int, Any]],
-) -> list[Any]:
-    """As ``map_blocks``, for results that tell of a file each: a checkpoint knows them one by one.
+) -> tuple[list[Any], Summary]:
+    """Passes whose results are files: ``function(content, span)`` tells of one, and has a summary of the block besides.
 
-    ``standing`` is given the results known from there, by block, and gives those back whose files are still there.
+    What is told of all files, in block order, and the summaries merged. A checkpoint knows the files run by run:
+    ``standing`` is given what was told of them, by block, and gives back that of files that are still there.
     """
     parts = Parts(label, spans_of(blocks))
 
-    def heard(run: Run, results: list[Any]) -> None:
-        for span, result in zip(run.spans, results, strict=True):
-            parts.keep(span.number, result)
+    def heard(run: Run, found: tuple[list[Any], Summary]) -> None:
+        parts.keep(run.spans[0].number, Made(tuple(span.number for span in run.spans), *found))
 
     with journalled(None):
-        results = standing(parts.known) if parts.known else {}
-        parts.stood(len(results))
-        runs = runs_of(blocks, without=results)
-        found = computed(partial(map_run, function), runs, label, heard)
-    for run, some in zip(runs, found, strict=True):
-        results |= {span.number: result for span, result in zip(run.spans, some, strict=True)}
-    return [results[number] for number in range(len(blocks))]
+        made = _still_there(list(parts.known.values()), standing)
+        numbers = {number for one in made for number in one.numbers}
+        parts.stood(len(numbers))
+        runs = runs_of(blocks, without=numbers)
+        found = computed(partial(_files_of_run, function, merge), runs, label, heard)
+    made += [Made(tuple(span.number for span in run.spans), *one) for run, one in zip(runs, found, strict=True)]
+    made.sort(key=lambda one: one.numbers)
+    files = {number: file for one in made for number, file in zip(one.numbers, one.files, strict=True)}
+    return [files[number] for number in range(len(blocks))], merge_tree([one.summary for one in made], merge)
+
+
+class Made(NamedTuple):
+    """What a run of blocks made: their numbers, what is told of the file of each, and the summary of them all."""
+
+    numbers: tuple[int, ...]
+    files: list[Any]
+    summary: Any
+
+
+def _still_there(known: list[Made], standing: Callable[[dict[int, Any]], dict[int, Any]]) -> list[Made]:
+    """The runs all of whose files are."""
+    if not known:
+        return []
+    there = standing({number: file for one in known for number, file in zip(one.numbers, one.files, strict=True)})
+    return [one for one in known if there.keys() >= set(one.numbers)]
+
+
+def _files_of_run(function: Any, merge: Any, spans: Sequence[Span], contents: list[Any]) -> tuple[list[Any], Any]:
+    files, summaries = zip(*map_run(function, spans, contents), strict=True)
+    return list(files), merge_tree(list(summaries), merge)
 
 
 def reduce_blocks(

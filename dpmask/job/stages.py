@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -25,9 +25,9 @@ from dpmask.lake.table import Table
 from dpmask.release.manifest import build, check_signature
 from dpmask.release.policy import Verdict, judge
 from dpmask.release.publish import clear_leftovers, page_path, publish, release_id, statement_path
-from dpmask.release.staging import Folder, StagedFile, stage, staged_table
+from dpmask.release.staging import Folder, StagedFile, Watch, stage, staged_table
 from dpmask.release.verify import verify
-from dpmask.report.comparison import compare
+from dpmask.report.comparison import Comparison, comparison, merge_seen
 from dpmask.report.page import public_page, report_page
 from dpmask.report.statement import statement
 
@@ -76,11 +76,10 @@ def _release(under_way: Run, prepared: Prepared, checkpoint: Checkpoint) -> None
     """All stages after reading; a failure leaves a checkpoint to go on from."""
     own = prepared.private / prepared.run
     with checkpoint.journal(resume=under_way.resume) as journal:
-        done = mask_and_measure(under_way, prepared, own)
+        done = mask_and_measure(under_way, prepared, own, compared=True)
         with under_way.stage("decide"):
             told = account(prepared, done.fitted, done.masked.rows, done.results, done.verdicts)
-            compared = _compared(prepared, done, told)
-            (own / "report.html").write(report_page(told, compared).encode())
+            (own / "report.html").write(report_page(told, done.compared).encode())
             under_way.outcome.update(
                 report=(own / "report.html").full_url,
                 measures=told["measures"],
@@ -93,7 +92,7 @@ def _release(under_way: Run, prepared: Prepared, checkpoint: Checkpoint) -> None
         _clear(under_way, own, checkpoint)
         raise _refusal(broken)
     with under_way.stage("publish"):
-        _publish(under_way, prepared, done, told, compared)
+        _publish(under_way, prepared, done, told)
         noted = {"versions": prepared.versions, "key": prepared.key.fingerprint}
         (own / SOURCE).write(json.dumps(noted).encode())
     with under_way.stage("verify"):
@@ -118,17 +117,23 @@ class Measured:
     results: dict[str, Any]
     judged: dict[str, Any]
     verdicts: list[Verdict]
+    compared: dict[str, Any]
 
 
-def mask_and_measure(under_way: Run, prepared: Prepared, own: Place) -> Measured:
-    """Mask the table into a private folder, measure what would be published, and hold the policy against it."""
+def mask_and_measure(under_way: Run, prepared: Prepared, own: Place, *, compared: bool = False) -> Measured:
+    """Mask the table into a private folder, measure what would be published, and hold the policy against it.
+
+    With ``compared``, distributions and correlations are taken on the way, for the report.
+    """
     job = prepared.job
     with under_way.stage("mask"):
         table, fitted = _fit(prepared)
         folder = Folder(own / STAGING, own / PAIRING, _order_key(prepared, fitted))
-        found = [warning for step in fitted for warning in step.warnings()]
-        under_way.outcome["warnings"] = found + _not_attacked(job) + _key_used_before(prepared)
-        files = stage(table, prepared.columns, folder)
+        warned = [warning for step in fitted for warning in step.warnings()]
+        under_way.outcome["warnings"] = warned + _not_attacked(job) + _key_used_before(prepared)
+        found = _comparison(prepared, table) if compared else None
+        watch = Watch(found.before, found.after, merge_seen) if found else Watch()
+        files, seen = stage(prepared.lake, table, prepared.columns, folder, watch)
         flush()
         under_way.outcome["rows"] = table.rows
     with under_way.stage("measure"):
@@ -137,7 +142,7 @@ def mask_and_measure(under_way: Run, prepared: Prepared, own: Place) -> Measured
         figures = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
         judged = figures | results
     verdicts = [judge(rule, judged[rule.measure]) for rule in job.rules]
-    return Measured(fitted, folder, files, table, results, judged, verdicts)
+    return Measured(fitted, folder, files, table, results, judged, verdicts, found.told(*seen) if found else {})
 
 
 def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
@@ -169,18 +174,14 @@ def _refusal(broken: list[Verdict]) -> PolicyRefusal:
     return PolicyRefusal("\n".join(["The policy forbids this release; nothing was published.", *lines]))
 
 
-def _compared(prepared: Prepared, done: Measured, told: dict[str, Any]) -> dict[str, Any]:
+def _comparison(prepared: Prepared, table: Table) -> Comparison:
     """The masked columns before and after; and the correlations of released numbers, masked ones first."""
-    both = [column for column in told["schema"] if column["name"] in prepared.lake.schema.names]
-    masked = [column["name"] for column in both if column["masked"]]
-    other = [column["name"] for column in both if not column["masked"]]
-    unordered = staged_table(done.masked, prepared.columns, replace(done.folder, order=None))  # records need no partner
-    return compare(prepared.lake, unordered, masked, [*masked, *other])
+    both = [name for name in prepared.columns if name in prepared.lake.schema.names]
+    masked = [name for name in both if name in table.changed]
+    return comparison(prepared.lake, table, masked, sorted(both, key=lambda name: name not in masked))
 
 
-def _publish(
-    under_way: Run, prepared: Prepared, done: Measured, told: dict[str, Any], compared: dict[str, Any]
-) -> None:
+def _publish(under_way: Run, prepared: Prepared, done: Measured, told: dict[str, Any]) -> None:
     if prepared._replace(lake=open_lake(prepared.job)).versions != prepared.versions:
         raise InputError(f"{prepared.job.file.source}: changed while the run was under way. Nothing was published.")
     files = done.files
@@ -189,7 +190,7 @@ def _publish(
     measures = [measure for measure in told["measures"] if measure["public"]]
     documents = {
         statement_path(identity): statement(public, identity).encode(),
-        page_path(identity): public_page(public, identity, measures, compared).encode(),
+        page_path(identity): public_page(public, identity, measures, done.compared).encode(),
     }
     manifest = build(public, identity, files, documents, under_way.signer)
     old = prepared.standing

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.vector_math import compiled, read_only
+
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-_TILE = 1 << 14  # rows whose temporaries stay in the cache
 _ROUND = (1.0, 2.0, 5.0)
 
 
@@ -51,12 +52,20 @@ def round_step(least: float) -> float:
 def grid_counts(values: Floats, grid: Grid) -> Counts:
     """How many values lie in each cell; before the cells those below, after them those above and the missing ones."""
     found = np.zeros(grid.cells + 3, np.int64)
-    for place in range(0, len(values), _TILE):
-        cells = np.floor((values[place : place + _TILE] + grid.shift) / grid.step) - grid.first
-        np.clip(cells, -1.0, grid.cells, out=cells)
-        cells[np.isnan(cells)] = grid.cells + 1
-        found += np.bincount(cells.astype(np.int64) + 1, minlength=len(found))
+    _count(read_only(values), grid.step, float(grid.first), grid.cells, grid.shift, found)
     return found
+
+
+@compiled(reassociate=False, contract=False)
+def _count(values: Floats, step: float, first: float, cells: int, shift: float, found: Counts) -> None:
+    for k in range(len(values)):
+        cell = np.floor((values[k] + shift) / step) - first
+        if np.isnan(cell):
+            found[cells + 2] += 1
+        elif cell < 0.0:
+            found[0] += 1
+        else:
+            found[cells + 1 if cell >= cells else int(cell) + 1] += 1
 
 
 class Bars(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -18,6 +18,9 @@ from dpmask.lake.plan import Piece
 from dpmask.lake.storage import Place, told
 
 _BATCH = 1 << 16
+_BUFFER = (
+    1 << 20
+)  # bytes of a local column that are read at a time: fresh memory for all of it costs more than decoding
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,20 @@ class Recipe:
         """These columns of the block, in this order."""
         tables = [self._read_part(part, columns) for part in self.parts]
         return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+    def cut(self, start: int, rows: int) -> Recipe:
+        """The same for some of the block's rows."""
+        parts = []
+        for part in self.parts:
+            pieces = []
+            for piece in part.pieces:
+                low, high = max(start, 0), min(start + rows, piece.rows)
+                if low < high:
+                    pieces.append(piece._replace(start=piece.start + low, rows=high - low))
+                start -= piece.rows
+            if pieces:
+                parts.append(replace(part, pieces=tuple(pieces)))
+        return replace(self, parts=tuple(parts))
 
     def _read_part(self, part: Part, columns: Sequence[str]) -> Rows:
         stored = [column for column in columns if column not in part.hive]
@@ -104,7 +121,7 @@ def open_parquet(url: str) -> Iterator[Any]:
     try:
         with told(url):
             source = place.path if place.local else place.fs.open(place.path, cache_type="none")
-        with pq.ParquetFile(source, pre_buffer=not place.local) as file:
+        with pq.ParquetFile(source, pre_buffer=not place.local, buffer_size=_BUFFER * place.local) as file:
             yield file
     except (DpmaskError, MemoryError):
         raise

@@ -55,6 +55,17 @@ class Meeting(Masking, Protocol):
         """The whole table, masked."""
 
 
+class First(Protocol):
+    """A function of some columns of a block."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns it needs."""
+
+    def __call__(self, rows: Rows, span: Span) -> Any:
+        """What it makes of them."""
+
+
 class Origin(NamedTuple):
     """What a block was before records were dropped from it: its first position, its rows, the places of those."""
 
@@ -195,16 +206,23 @@ class Table:
         """Whether a column is stored as categories and codes."""
         return bool(pa.types.is_dictionary(self.masked_schema.field(column).type))
 
-    def on_rows(self, columns: Sequence[str], function: Callable[[Rows, Span], Any]) -> Callable[[Any, Span], Any]:
-        """A task that makes these columns from the stored ones it needs, through the steps that concern them."""
+    def on_rows(
+        self, columns: Sequence[str], function: Callable[[Rows, Span], Any], first: First | None = None
+    ) -> Callable[[Any, Span], Any]:
+        """A task that makes these columns from the stored ones it needs, through the steps that concern them.
+
+        With ``first`` it looks at stored columns, too, before any step, and gives both results.
+        """
         wanted = set(columns)
         steps: list[Step] = []
         for step in reversed(self.steps):
             if wanted.intersection(step.changes):
                 wanted.update(step.inputs)
                 steps.insert(0, step)
+        if first is not None:
+            wanted.update(first.columns)
         needed = tuple(name for name in self.schema.names if name in wanted)
-        return partial(_on_rows, function, tuple(columns), needed, tuple(steps))
+        return partial(_on_rows, function, tuple(columns), needed, tuple(steps), first)
 
 
 def _on_rows(
@@ -212,13 +230,16 @@ def _on_rows(
     columns: tuple[str, ...],
     needed: tuple[str, ...],
     steps: tuple[Step, ...],
+    first: First | None,
     content: Any,
     span: Span,
 ) -> Any:
     rows = content.read(needed)
+    seen = None if first is None else first(rows.select(first.columns), span)
     for step in steps:
         rows = step.mask_rows(rows, span.first)
-    return function(rows.select(columns), span)
+    result = function(rows.select(columns), span)
+    return result if first is None else (seen, result)
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.engine.draws import Subkey, shuffled
 from dpmask.engine.passes import Block, Span, map_blocks, map_files
+from dpmask.engine.tasks import content_of
 from dpmask.errors import InputError
 from dpmask.lake.columns import Rows
 from dpmask.lake.dropping import POSITION, with_positions
 from dpmask.lake.recipe import open_parquet
 from dpmask.lake.storage import Place
-from dpmask.lake.table import Origin, Table
+from dpmask.lake.table import First, Origin, Table
 from dpmask.lake.write import bare_schema, keep_categories, reordered, used_categories, write_positions, write_rows
 
 
@@ -41,11 +42,66 @@ class Folder:
     order: Subkey | None
 
 
-def stage(table: Table, columns: Sequence[str], folder: Folder) -> list[StagedFile]:
-    """Mask every block and write it. One pass, and a small one before it over dictionary columns, if there are any."""
+class Unwatched:
+    """Looks at nothing."""
+
+    columns: tuple[str, ...] = ()
+
+    def __call__(self, rows: Rows, span: Span) -> None:
+        """Nothing is seen."""
+
+
+class Watch(NamedTuple):
+    """What is looked at while a table is masked: its blocks before and after, and how two parts are merged."""
+
+    before: First = Unwatched()
+    after: First = Unwatched()
+    merge: Callable[[Any, Any], Any] = lambda left, right: None
+
+
+def stage(
+    original: Table, table: Table, columns: Sequence[str], folder: Folder, watch: Watch
+) -> tuple[list[StagedFile], tuple[Any, Any]]:
+    """Mask every block and write it; and what was seen of the original and of the masked table.
+
+    One pass, and a small one before it over dictionary columns, if there are any.
+    """
     positioned, names = (with_positions(table), [*columns, POSITION]) if table.origins else (table, columns)
-    write = positioned.on_rows(names, partial(_write, folder, _categories(table, columns)))
-    return map_files(write, positioned.blocks, "mask", partial(_standing, folder, table))
+    blocks, write = positioned.blocks, partial(_write, folder, _categories(table, columns), watch.after)
+    if blocks is original.blocks:  # every record is masked by itself, and its original at hand
+        task = positioned.on_rows(names, write, watch.before)
+    else:
+        task = partial(_with_original, watch.before, positioned.on_rows(names, write))
+        contents = [
+            content_of(partial(_Beside, one.content), two.content)
+            for one, two in zip(original.blocks, blocks, strict=True)
+        ]
+        blocks = tuple(block._replace(content=content) for block, content in zip(blocks, contents, strict=True))
+    standing = partial(_standing, folder, table)
+    return map_files(partial(_file_first, task), partial(_merge_both, watch.merge), blocks, "mask", standing)
+
+
+class _Beside(NamedTuple):
+    """A block's content, and that of the block it was made from. Its repr shows nothing of either."""
+
+    original: Any
+    content: Any
+
+    def __repr__(self) -> str:
+        return "<Beside>"
+
+
+def _with_original(look: First, task: Callable[[Any, Span], Any], both: _Beside, span: Span) -> tuple[Any, Any]:
+    return look(both.original.read(look.columns), span), task(both.content, span)
+
+
+def _file_first(task: Callable[[Any, Span], Any], content: Any, span: Span) -> tuple[StagedFile, tuple[Any, Any]]:
+    before, (file, after) = task(content, span)
+    return file, (before, after)
+
+
+def _merge_both(merge: Callable[[Any, Any], Any], left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
+    return merge(left[0], right[0]), merge(left[1], right[1])
 
 
 def _standing(folder: Folder, table: Table, known: dict[int, StagedFile]) -> dict[int, StagedFile]:
@@ -100,18 +156,20 @@ def _name(number: int) -> str:
     return f"part-{number:05d}.parquet"
 
 
-def _write(folder: Folder, categories: Mapping[str, frozenset[int]], rows: Rows, span: Span) -> StagedFile:
-    """Write one block, and which records its rows are."""
+def _write(
+    folder: Folder, categories: Mapping[str, frozenset[int]], look: First, rows: Rows, span: Span
+) -> tuple[StagedFile, Any]:
+    """Write one block, and which records its rows are; and what is seen of it."""
     name, positions = _name(span.number), None
     if POSITION in rows.schema.names:
         positions, rows = rows.column(POSITION).to_numpy(), rows.drop_columns([POSITION])
-    rows = keep_categories(rows, categories)
+    seen, rows = look(rows.select(look.columns), span), keep_categories(rows, categories)
     order = _note_positions(folder, name, rows.num_rows, span, positions)
     if order is not None:
         rows = reordered(rows, order)
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}
     written = write_rows(rows, folder.staging / name)
-    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls)
+    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls), seen
 
 
 def staged_table(table: Table, columns: Sequence[str], folder: Folder) -> Table:

@@ -53,6 +53,38 @@ def test_the_same_for_any_partitioning(tmp_path, client, block_rows):
     assert compare(one, two, COLUMNS, ["age", "income", "rate"]) == expected
 
 
+STEPS = {
+    "each record by itself": {"method": "noise", "columns": ["age", "income", "rate"], "scale": 0.1},
+    "records that meet": {"method": "swapping", "columns": ["age", "income"], "share": 0.5, "window": 0.1},
+    "records left out": {
+        "method": "refinement",
+        "requirements": [[["age", "region"], 10]],
+        "domains": {"age": [0, 100]},
+        "guide": "distortion",
+        "suppress_records": 0.05,
+    },
+}
+
+
+@pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
+@pytest.mark.parametrize("where", ["embedded", "cluster"])
+def test_what_a_run_sees_while_it_masks_is_what_was_released(place, monkeypatch, cluster, step, where):
+    """The numbers in a report, against those of the source and the release read again."""
+    from dpmask.job import stages
+
+    told = []
+    monkeypatch.setattr(stages, "report_page", lambda account, compared: told.append(compared) or "")
+    place.lake()
+    options = ["--scheduler", cluster.scheduler_address] if where == "cluster" else []
+    ended = place.run(*options, mask=[step], order="input")
+    assert ended.code == 0, ended.err
+    before, after = (dpmask.read_lake(str(place.folder / name)) for name in ("lake", "release"))
+    (found,) = told
+    columns = [column["column"] for column in found["columns"]]
+    assert columns
+    assert found == compare(before, after, columns, found["correlations"]["columns"])
+
+
 def test_outliers_do_not_squeeze_the_bars(tmp_path):
     values = np.append(np.random.default_rng(1).normal(100, 10, 4999), 1e12)
     lake = dpmask.read_lake(str(write_lake(tmp_path / "one", pa.table({"x": values}))))

@@ -208,13 +208,13 @@ def test_a_source_that_changes_under_way_is_not_released(place, monkeypatch):
     from dpmask.job import stages
 
     lake = place.lake()
-    compared = stages._compared
+    account = stages.account
 
     def meanwhile(*arguments):
         write_lake(lake, people(seed=5))
-        return compared(*arguments)
+        return account(*arguments)
 
-    monkeypatch.setattr(stages, "_compared", meanwhile)
+    monkeypatch.setattr(stages, "account", meanwhile)
     ended = place.run()
     assert ended.code == 4
     assert "changed while the run was under way" in ended.err

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmask.kernels.correlation import correlations, merge_pair_sums, pair_sums
+from dpmask.kernels.comoments import comoments, merge_comoments
 from dpmask.kernels.histogram import Grid, common_bars, even_grid, grid_counts, pooled, round_step
 
 
@@ -64,6 +64,16 @@ def test_small_counts_are_pooled_with_their_neighbours():
     assert pooled([10, 3], 10) == [(0, 2, 13)]
 
 
+def test_counts_of_every_form_of_array():
+    values = np.linspace(-5, 25, 301)
+    grid = Grid(2.0, 0, 10, 0.0)
+    expected = grid_counts(values, grid).tolist()
+    alone = values.copy()
+    alone.flags.writeable = False
+    for form in (alone, np.repeat(values, 2)[::2], np.frombuffer(values.tobytes())):
+        assert grid_counts(form, grid).tolist() == expected
+
+
 @pytest.mark.parametrize("parts", [1, 3, 7, 20])
 def test_correlations_against_pandas(parts):
     import pandas as pd
@@ -73,14 +83,14 @@ def test_correlations_against_pandas(parts):
     values[0, rng.random(1000) < 0.1] = np.nan
     values[1, rng.random(1000) < 0.2] = np.nan
     values[2, 5] = np.inf
-    blocks = [pair_sums(list(part)) for part in [np.empty((4, 0)), *np.array_split(values, parts, axis=1)]]
+    blocks = [comoments(list(part), 2) for part in [np.empty((4, 0)), *np.array_split(values, parts, axis=1)]]
     total = blocks[0]
     for block in blocks[1:]:
-        total = merge_pair_sums(total, block)
+        total = merge_comoments(total, block)
     values[2, 5] = np.nan
-    assert correlations(total) == pytest.approx(pd.DataFrame(values.T).corr().to_numpy(), abs=1e-9)
+    assert total.correlation == pytest.approx(pd.DataFrame(values.T).corr().to_numpy(), abs=1e-9)
 
 
 def test_a_constant_has_no_correlation():
-    found = correlations(pair_sums([np.full(10, 0.1), np.arange(10.0)]))
+    found = comoments([np.full(10, 0.1), np.arange(10.0)], 2).correlation
     assert np.isnan(found).tolist() == [[True, True], [True, False]]

@@ -1,0 +1,39 @@
+"""Some records of a table are the same however it is cut into blocks, and masked as they are in the whole."""
+
+import pyarrow as pa
+import pytest
+from conftest import people, write_lake
+
+import dpmask
+from dpmask.lake.stretches import stretches
+from dpmask.lake.table import as_table
+
+COLUMNS = ["id", "age", "income"]
+
+
+def read(table):
+    blocks = [(block.first, table.reader(COLUMNS)(block.content, block)) for block in table.blocks]
+    return [first for first, _ in blocks], pa.concat_tables(rows for _, rows in blocks)
+
+
+@pytest.mark.parametrize("block_rows", [10**6, 700, 120, 50])
+@pytest.mark.parametrize("row_group_size", [10**6, 333, 40])
+def test_the_same_records_for_any_blocks(tmp_path, block_rows, row_group_size):
+    table = people(3000)
+    lake = dpmask.read_lake(
+        str(write_lake(tmp_path / "lake", table, row_group_size=row_group_size)), block_rows=block_rows
+    )
+    _, rows = read(stretches(lake))
+    expected = [start + n for start in range(0, 3000, 600) for n in range(400)]
+    assert rows["id"].to_pylist() == expected
+    fitted = dpmask.NoiseAddition(columns=["age", "income"], scale=0.1).fit(lake, seed=1)
+    _, masked = read(stretches(lake.masked_by(fitted)))
+    _, whole = read(lake.masked_by(fitted))
+    assert masked.to_pydict() == whole.take(expected).to_pydict()
+
+
+def test_of_a_frame_and_of_few_records():
+    frame = people(2000).select(COLUMNS).to_pandas()
+    assert read(stretches(as_table(frame, "test")))[1]["id"].to_pylist() == list(range(2000))
+    few = as_table(frame.iloc[:3], "test")
+    assert sorted(set(read(stretches(few))[1]["id"].to_pylist())) == [0, 1, 2]
