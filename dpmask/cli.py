@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -111,6 +112,7 @@ def run(
         log_as_events()
     from dpmask.job.run import run_job
 
+    gc.freeze()  # what was imported stays: looking through it again and again takes as long as reading a lake
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: with a result
     outcome = run_job(
         job,
