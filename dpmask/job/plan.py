@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any
 
 from dpmask.engine.passes import Span, threads
@@ -11,18 +12,20 @@ from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, prepare
 
 _BLOCKS_IN_MEMORY = 6
-_WRITE_COST = 2.5
-"""CPU of masking, encoding and hashing a block, in units of reading one; see tests/benchmarks/bench_noise.py."""
+_MASK_COST, _VERIFY_COST = 14, 3
+"""CPU of masking, looking at, encoding and hashing a block, and of verifying it, in units of that of reading one; see
+tests/benchmarks/bench_noise.py."""
 
 
 def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
     """Check a job as ``run`` would, and say what it would cost."""
     prepared = prepare(job, overwrite=overwrite)
     lake = prepared.lake
-    seconds, size = _sample(prepared)
+    seconds, cpu, size = _sample(prepared)
     passes = sum(method.passes for method in job.methods)
-    measured = passes_of(job.measures, lake.schema) + 1  # and the report; each goes over both tables
-    work = (passes + 2 * measured + 1 + _WRITE_COST + 1) * seconds * lake.rows / lake.blocks[0].rows
+    measured = passes_of(job.measures, lake.schema)  # each goes over both tables
+    work = (passes + 1 + 2 * measured) * seconds + (_MASK_COST + _VERIFY_COST) * cpu
+    work *= lake.rows / lake.blocks[0].rows
     masking = sum(method.work(lake.rows) for method in job.methods)
     masked = {column for method in job.methods for column in method.masks}
     return {
@@ -42,11 +45,13 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
     }
 
 
-def _sample(prepared: Prepared) -> tuple[float, int]:
-    """Seconds to read the first block as it will be released, and its size in memory."""
-    start = time.perf_counter()
-    rows = prepared.lake.reader(prepared.read)(prepared.lake.blocks[0].content, Span(0, 0))
-    return time.perf_counter() - start, rows.nbytes
+def _sample(prepared: Prepared) -> tuple[float, float, int]:
+    """Seconds and CPU seconds to read the first block, as it will be, for a second time, and its size in memory."""
+    read = partial(prepared.lake.reader(prepared.read), prepared.lake.blocks[0].content, Span(0, 0))
+    size = read().nbytes
+    start, before = time.perf_counter(), time.process_time()
+    read()
+    return time.perf_counter() - start, time.process_time() - before, size
 
 
 def _standing(prepared: Prepared) -> str:

@@ -181,7 +181,7 @@ def test_the_same_bytes_on_a_cluster_and_with_other_blocks_the_same_rows(release
 
 def test_the_report_shows_sizes_and_plan_their_cost(released):
     planned = released.dpmask("plan", released.job(**JOB | {"target": "t2"}), "--json").json
-    assert planned["passes"] == 6
+    assert planned["passes"] == 5
     (report,) = (released.folder / "private").glob("*/report.html")
     page = report.read_text(encoding="utf-8")
     assert "Groups of paid, rent, all" in page
