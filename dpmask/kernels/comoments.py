@@ -25,6 +25,7 @@ Counts = NDArray[np.int64]
 _POWERS = ((0, 0), (1, 0), (2, 0), (1, 1), (3, 0), (4, 0), (2, 1), (2, 2), (3, 1))
 _LEAST_ORDER = 2
 _OF_ORDER = {_LEAST_ORDER: _POWERS[:4], 4: _POWERS}
+_ROUNDING = 1e-14  # of the squares about the centre: what is left of a variance that is none
 _TILE = 1 << 12  # rows whose deviations stay in the cache
 _STRIP = 1 << 8  # rows whose powers stay in the fastest one
 
@@ -60,11 +61,12 @@ class CoMoments(NamedTuple):
 
     @property
     def correlation(self) -> Floats:
-        """Correlations of the pairs of columns; NaN where one of them is constant."""
+        """Correlations of the pairs of columns; NaN where one of them is constant in the records that have both."""
         with np.errstate(over="ignore", invalid="ignore"):
             mu20 = self.central(2, 0)
-            product = np.sqrt(mu20) * np.sqrt(mu20.T)
-            return self.central(1, 1) / np.where(product > 0.0, product, np.nan)
+            rounding = _ROUNDING * self.sum(2, 0) / np.maximum(self.sum(0, 0), 1.0)
+            deviation = np.sqrt(np.where(mu20 > rounding, mu20, np.nan))
+            return self.central(1, 1) / (deviation * deviation.T)
 
 
 def comoments(columns: Sequence[Floats], order: int) -> CoMoments:

@@ -94,3 +94,13 @@ def test_correlations_against_pandas(parts):
 def test_a_constant_has_no_correlation():
     found = comoments([np.full(10, 0.1), np.arange(10.0)], 2).correlation
     assert np.isnan(found).tolist() == [[True, True], [True, False]]
+
+
+@pytest.mark.parametrize(("count", "constant"), [(3, 0.1), (7, 7.7), (11, 12345.678), (13, 1 / 3), (3, 1e6 + 0.1)])
+def test_a_constant_where_both_have_values_has_no_correlation(count, constant):
+    """The column varies, but not in the records that have the other value, too; and rounding is no variance."""
+    rng = np.random.default_rng(6)
+    one, two = rng.normal(0.1, 3, 3000), rng.normal(size=3000)
+    one[:count], two[count:] = constant, np.nan
+    parts = [comoments([one[some], two[some]], 2) for some in (slice(0, 1500), slice(1500, None))]
+    assert np.isnan(merge_comoments(*parts).correlation).tolist() == [[False, True], [True, False]]
