@@ -201,10 +201,13 @@ def store(tmp_path_factory):
 
 
 def _ports(count):
-    """Free ports whose gRPC companions, 10000 above, are free too."""
+    """Free ports whose gRPC companions, 10000 above, are free too.
+
+    Both lie below those that the system gives out by itself, and far from those another process of the tests looks at.
+    """
     import socket
 
-    ports, candidate = [], 20000 + os.getpid() % 20000
+    ports, candidate = [], 10000 + os.getpid() * 37 % 9900
     while len(ports) < count:
         candidate += 1
         try:
