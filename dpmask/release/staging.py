@@ -42,7 +42,7 @@ class Folder:
     order: Subkey | None
 
 
-class Unwatched:
+class _Unseeing:
     """Looks at nothing."""
 
     columns: tuple[str, ...] = ()
@@ -51,12 +51,16 @@ class Unwatched:
         """Nothing is seen."""
 
 
+def _nothing(left: None, right: None) -> None:
+    """Two parts of nothing are nothing."""
+
+
 class Watch(NamedTuple):
     """What is looked at while a table is masked: its blocks before and after, and how two parts are merged."""
 
-    before: First = Unwatched()
-    after: First = Unwatched()
-    merge: Callable[[Any, Any], Any] = lambda left, right: None
+    before: First = _Unseeing()
+    after: First = _Unseeing()
+    merge: Callable[[Any, Any], Any] = _nothing
 
 
 def stage(
