@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from dpmask.lake.columns import Rows
 from dpmask.lake.storage import Place
 
+_PAGE_ROWS = 1 << 17
+
 
 def bare_schema(schema: Any, columns: Sequence[str] | None = None) -> Any:
     """Names and types of these columns, or of all: no metadata of the source, at any depth."""
@@ -76,13 +78,17 @@ class _Hashing:
 
 
 def write_rows(rows: Rows, place: Place) -> Written:
-    """Write a block as a Parquet file, whole or not at all. Doubles are split by byte: zstd packs them better so."""
+    """Write a block as a Parquet file, whole or not at all.
+
+    Doubles are split by byte: zstd packs them better so, and in pages of a megabyte faster, too, than in Arrow's own.
+    """
     schema = bare_schema(rows.schema)
     floating = [field.name for field in schema if field.type in {pa.float32(), pa.float64()}]
     packing = {
         "compression": "zstd",
         "use_byte_stream_split": floating,
         "use_dictionary": [name for name in schema.names if name not in floating],
+        "max_rows_per_page": _PAGE_ROWS,
     }
     with place.replaced() as file:
         sink = _Hashing(file)
