@@ -63,6 +63,12 @@ def people(rows=1000, seed=0):
     )
 
 
+@pytest.fixture(scope="session")
+def frame():
+    """The people as a pandas frame, to read only."""
+    return people().to_pandas()
+
+
 def write_lake(folder, table, files=4, row_group_size=120):
     folder.mkdir(parents=True, exist_ok=True)
     rows = table.num_rows
