@@ -63,6 +63,12 @@ def people(rows=1000, seed=0):
     )
 
 
+@pytest.fixture(scope="session")
+def frame():
+    """The people as a pandas frame, to read only."""
+    return people().to_pandas()
+
+
 def write_lake(folder, table, files=4, row_group_size=120):
     folder.mkdir(parents=True, exist_ok=True)
     rows = table.num_rows
@@ -132,6 +138,19 @@ class Workplace:
     def released(self, target="release"):
         manifest = json.loads((self.folder / target / "manifest.json").read_text(encoding="utf-8"))
         return manifest, pa.concat_tables([pq.read_table(self.folder / target / f["path"]) for f in manifest["files"]])
+
+    def pairing(self, manifest):
+        """Which record each released row was, in the order of the release's files."""
+        folder = self.folder / "private" / manifest["run"] / "pairing"
+        names = [file["path"].rsplit("/", 1)[-1] for file in manifest["files"]]
+        return np.concatenate([pq.read_table(folder / name)["position"].to_numpy() for name in names])
+
+    def by_original(self, table):
+        """Released rows put back into the source's order."""
+        manifest, released = self.released()
+        positions = self.pairing(manifest)
+        assert sorted(positions) == list(range(table.num_rows))
+        return released.take(pa.array(np.argsort(positions)))
 
     def bytes(self, target="release"):
         root = self.folder / target

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from dpmask.report import chart
 from dpmask.report.distributions import LEAST_SHOWN, correlation_change, drawn_columns, public_columns
 from dpmask.report.glossary import Term, field_term, measure_term
+from dpmask.report.outline import line, outline
 
 _SHARES = ("rate", "by_known", "mahalanobis", "estimated", "by_sd", "by_rank", "joint", "prosecutor", "journalist")
 """Fields of a risk that are shares of what was attacked, and can be drawn beside what guessing scores."""
@@ -96,7 +97,8 @@ def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = (
         words=lambda name: name.replace("_", " "),
         breakable=lambda name: escape(name).replace("_", Markup("_<wbr>")).replace(".", Markup(".<wbr>")),
         figure=_figure,
-        parameter=_parameter,
+        line=line,
+        outline=outline,
         attacks=_attacks,
         rule_term=lambda rule: _rule_term(rule["rule"], by_name),
         distribution_chart=_distribution_chart,
@@ -119,14 +121,6 @@ def _figure(value: Any) -> str:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer() and abs(value) < 1e15):  # noqa: PLR2004
         return f"{int(value):,}"
     return f"{value:.6g}"
-
-
-def _parameter(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_parameter, value))
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {_parameter(one)}" for name, one in value.items())
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _rule_term(rule: str, measures: Mapping[str, Any]) -> Term:
@@ -174,7 +168,7 @@ def _labelled(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _curves(points: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Risk and loss against the first parameter of several numbers; a line for each choice of the others, if any."""
     for name in points[0]["parameters"]:
-        values = {_parameter(point["parameters"][name]): point["parameters"][name] for point in points}
+        values = {line(point["parameters"][name]): point["parameters"][name] for point in points}
         if len(values) > 1 and all(
             isinstance(one, int | float) and not isinstance(one, bool) for one in values.values()
         ):
@@ -192,7 +186,7 @@ def _curves(points: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def _others(point: Mapping[str, Any], name: str) -> str:
-    return ", ".join(f"{one}: {_parameter(value)}" for one, value in point["parameters"].items() if one != name)
+    return ", ".join(f"{one}: {line(value)}" for one, value in point["parameters"].items() if one != name)
 
 
 def _distribution_chart(column: Mapping[str, Any]) -> Markup:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import people, write_lake
+from loss_tools import numbers
 from parts import in_parts
 
 import dpmask
@@ -19,13 +20,7 @@ COLUMNS = ["smooth", "tied", "holes"]
 
 def table(rows, seed=0):
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "smooth": rng.lognormal(size=rows),
-            "tied": rng.integers(0, 12, rows),
-            "holes": np.where(rng.random(rows) < 0.2, np.nan, rng.normal(size=rows)),
-        }
-    )
+    frame = pd.DataFrame(numbers(rng, rows))
     masked = frame + rng.normal(size=frame.shape) * [0.1, 1.0, 0.3]
     return frame, masked.assign(tied=masked["tied"].round(), holes=masked["holes"].round(1))
 

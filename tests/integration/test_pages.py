@@ -44,9 +44,19 @@ TWICE = "[...document.querySelectorAll('[id]')].map(one => one.id).filter((id, n
 TOO_WIDE = "document.documentElement.scrollWidth - window.innerWidth"
 COLOURS = """({page: getComputedStyle(document.body).color, chart: getComputedStyle(
   document.querySelector('svg text')).fill, dark: matchMedia('(prefers-color-scheme: dark)').matches})"""
+NESTED = """Object.fromEntries([...document.querySelectorAll('table')].filter(one => one.caption?.textContent == 'Parameters')
+  .flatMap(one => [...one.rows]).map(row => [row.cells[0].textContent, [...row.cells[1].querySelectorAll('li')].map(one => {
+    let depth = 0;
+    for (let up = one.parentElement.closest('li'); up; up = up.parentElement.closest('li')) depth++;
+    const told = one.querySelector(':scope > details > summary') ?? one.firstChild;
+    return '  '.repeat(depth) + told.textContent.trim(); })]))"""
+UNFOLDED = (
+    "[...document.querySelectorAll('td details li')].map(one => one.checkVisibility({contentVisibilityAuto: true}))"
+)
 
 COLUMNS = ["age", "children", "income", "rate", "money"]
 ODD = 'in<come> & "more"'
+NAMES = {"né": {"few": [f"né{n}" for n in range(8)], "many": [f"né{n}" for n in range(8, 17)]}}
 
 
 @pytest.fixture(scope="module")
@@ -233,8 +243,14 @@ def test_the_map(browser, pages):
 def test_figures_of_refined_and_synthetic_columns(browser, place):
     place.lake()
     steps = [
-        {"method": "refinement", "requirements": [{"columns": ["region", "member"], "k": 5}], "guide": "distortion"},
+        {
+            "method": "refinement",
+            "requirements": [{"columns": ["region", "member"], "k": 5}, {"columns": ["name"], "k": 7}],
+            "taxonomies": {"region": {"<land>": {"coast": ["north", "east"], "inland": ["south"]}}, "name": NAMES},
+            "guide": "distortion",
+        },
         {"method": "regression_synthesis", "dependents": ["income"], "independents": ["age"], "clusters": 2},
+        {"method": "membership_transform", "columns": ["age"], "function": "z", "bounds": {"age": [0, 98765]}},
     ]
     assert place.run(mask=steps).code == 0
     internal = next(place.folder.glob("private/*/report.html"))
@@ -246,6 +262,21 @@ def test_figures_of_refined_and_synthetic_columns(browser, place):
         assert not seen["lost"]
         assert not seen["unexplained"]
         assert all(all(term) for term in [term[1:] for term in seen["terms"]])
+        nested_parameters_are_trees(browser, page, withheld=page == public)
+
+
+def nested_parameters_are_trees(browser, page, *, withheld):
+    """Long ones are folded, but on paper; what is withheld is in no tree."""
+    found = browser.look(page, nested=NESTED, unfolded=UNFOLDED).values
+    tree = found["nested"]["taxonomies"]
+    assert found["nested"]["requirements"] == ["columns: region, member; k: 5", "columns: name; k: 7"]
+    assert tree[21:] == ["region", "  <land>", "    coast", "      north", "      east", "    inland", "      south"]
+    assert tree[:4] == ["name, 20 lines", "  né", "    few", "      né0"]
+    assert found["nested"]["bounds"] == ([] if withheld else ["age: 0.0, 98765.0"])
+    assert ("98765" in page.read_text(encoding="utf-8")) != withheld
+    assert found["unfolded"] == [False] * 20
+    assert browser.look(page, media="print", unfolded=UNFOLDED).values["unfolded"] == [True] * 20
+    assert browser.look(page, width=400, wide=TOO_WIDE).values["wide"] <= 0
 
 
 def test_print_hides_the_navigation(browser, pages):

@@ -1,15 +1,57 @@
-"""Rotations in a job, after another step: what they look at, and what they refuse."""
+"""Rotations: of the table and the key, alone and after another step; what they look at, and what they refuse."""
+
+import warnings
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import people
+from transform_tools import COMPLETE, HYBRID
 
+import dpmask
+from dpmask.errors import InputError
+from dpmask.job.model import understood
+from dpmask.job.prepare import prepare
+from dpmask.job.reading import JobText
+from dpmask.job.stages import _fit
 from dpmask.lake import table as tables
 
-HYBRID = [
-    {"method": "membership_transform", "columns": ["age", "income"], "function": "s"},
-    {"method": "rotation", "columns": ["age", "income"]},
-]
+AFTER = [{"method": "membership_transform", "columns": COMPLETE, "function": "s"}, HYBRID[1]]
+
+
+def test_a_rotation_refuses_missing_values(frame):
+    with pytest.raises(InputError, match=r"column 'rate' is missing in \d+ records, which cannot be rotated"):
+        dpmask.RandomRotation(columns=["age", "rate"]).fit(frame, seed=1)
+    complete = frame[["age"]].assign(other=np.sin(frame["age"]) + frame["age"])
+    fitted = dpmask.RandomRotation(columns=["age", "other"]).fit(complete, seed=1)
+    with pytest.raises(InputError, match="missing or infinite values, which cannot be rotated"):
+        fitted.mask(complete.assign(age=complete["age"].where(complete["age"] > 20)))
+
+
+def test_a_rotation_is_of_the_table_and_the_key(frame):
+    method = dpmask.RandomRotation(columns=COMPLETE)
+    with pytest.warns(UserWarning, match="differ by more than a factor of 10"):
+        fitted = method.fit(frame, seed=1)
+    np.testing.assert_allclose(fitted.matrix @ fitted.matrix.T, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(fitted.mask(frame)[COMPLETE], frame[COMPLETE] @ fitted.matrix, rtol=1e-12)
+    assert str(fitted.matrix[0, 0])[:6] not in repr(fitted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        others = [method.fit(frame, seed=2), method.fit(frame.iloc[1:], seed=1)]
+    assert all(np.abs(one.matrix - fitted.matrix).max() > 1e-3 for one in others)
+
+
+def test_a_rotation_of_memberships_is_of_the_table(place, monkeypatch):
+    """With one key, another table of as many records has another matrix, though the rotation sees no original."""
+    monkeypatch.chdir(place.folder)
+    matrices = []
+    for seed in (0, 1, 0):
+        place.lake(people(seed=seed))
+        prepared = prepare(understood(JobText(place.job(mask=HYBRID))), overwrite=True)
+        _, (_, rotation) = _fit(prepared)
+        matrices.append(rotation.matrix)
+    assert np.array_equal(matrices[0], matrices[2])
+    assert np.abs(matrices[0] - matrices[1]).max() > 1e-3
 
 
 def test_a_rotation_after_another_step_needs_no_pass_of_its_own(place, monkeypatch):
@@ -25,11 +67,11 @@ def test_a_rotation_after_another_step_needs_no_pass_of_its_own(place, monkeypat
     numbers = np.arange(3000)
     place.lake(pa.table({"age": numbers % 90, "income": numbers * 3.5}))
     roles = {"quasi": ["age"], "sensitive": ["income"]}
-    assert place.run(mask=HYBRID, columns=roles).code == 0
+    assert place.run(mask=AFTER, columns=roles).code == 0
     assert labels == ["membership: bounds", "rotation: look"]
     released = place.bytes()
     monkeypatch.setattr("dpmask.masking.rotation.RandomRotation._surely_even", lambda self, source: None)
-    assert place.run(mask=HYBRID, columns=roles, target="other").code == 0
+    assert place.run(mask=AFTER, columns=roles, target="other").code == 0
     assert labels[2:] == ["membership: bounds", "rotation: range"]
     assert place.bytes("other") == released
 
@@ -48,7 +90,7 @@ def test_what_a_rotation_after_another_step_refuses(place, income, text):
     place.lake(pa.table({"age": numbers % 90, "income": income(numbers)}))
     bounds = {"bounds": {"income": [1e6, 2e6]}} if "constant" in text else {}
     roles = {"quasi": ["age"], "sensitive": ["income"]}
-    ended = place.run(mask=[HYBRID[0] | bounds, HYBRID[1]], columns=roles)
+    ended = place.run(mask=[AFTER[0] | bounds, AFTER[1]], columns=roles)
     assert ended.code == 4
     assert text in ended.err
     assert not (place.folder / "release").exists()

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 from conftest import people
 from parts import in_parts
@@ -95,7 +94,7 @@ def test_a_release_without_some_records(place, order, measures):
     assert frame.groupby(["children", "born"], dropna=False).size().min() >= 10
     assert place.dpmask("verify", "release").code == 0
     found = {one["name"]: one["values"] for one in result["measures"]}
-    original, positions = people().to_pandas(), pairing(place, manifest)
+    original, positions = people().to_pandas(), place.pairing(manifest)
     assert np.array_equal(original["income"].to_numpy()[positions], frame["income"].to_numpy())
     assert (np.diff(positions) > 0).all() == (order == "input")
     for column, cut in manifest["steps"][0]["solution"]["cuts"].items():
@@ -117,13 +116,6 @@ def test_a_release_without_some_records(place, order, measures):
             policy=["refinement.suppressed <= 0.1", "groups.smallest >= 10"],
         ).out
     )
-
-
-def pairing(place, manifest):
-    """Which record each released row was, in the order of the release's files."""
-    folder = next((place.folder / "private").glob("*/pairing"))
-    names = [file["path"].rsplit("/", 1)[-1] for file in manifest["files"]]
-    return np.concatenate([pq.read_table(folder / name)["position"].to_numpy() for name in names])
 
 
 def test_evaluate_pairs_it_by_the_private_folder(place):

@@ -1,0 +1,60 @@
+"""What commands share: the options of a cluster, the work on one, and how an error is told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import click
+
+from dpmask.errors import DpmaskError
+from dpmask.terminal import Progress, complain
+
+_CLUSTER = (
+    click.option("--scheduler", metavar="ADDRESS", help="Work on the Dask scheduler at this address."),
+    click.option("--cluster", metavar="FILE", help="Work on the cluster this file describes; see cluster_config/."),
+)
+
+
+def on_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which cluster does the work."""
+    for option in reversed(_CLUSTER):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def working(scheduler: str | None, cluster: str | None) -> Iterator[Progress]:
+    """Connected to the cluster, the progress of passes on the terminal."""
+    from dpmask.engine.cluster import connected
+    from dpmask.engine.progress import listening
+
+    progress = Progress()
+    with listening(progress.passes), connected(scheduler, cluster):
+        yield progress
+    progress.close()
+
+
+def told(command: Callable[..., Any]) -> Callable[..., Any]:
+    """End with our exit code and one plain message; never with a traceback that may hold values."""
+
+    @wraps(command)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        try:
+            return command(*arguments, **options)
+        except (click.exceptions.Exit, click.ClickException, click.Abort):
+            raise
+        except DpmaskError as error:
+            complain(str(error))
+            sys.exit(error.exit_code)
+        except Exception as error:
+            from dpmask.engine.guard import told_safely
+
+            safe = told_safely(error)
+            complain(str(safe))
+            sys.exit(safe.exit_code)
+
+    return wrapped

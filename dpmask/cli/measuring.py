@@ -1,0 +1,122 @@
+"""The commands that measure and publish nothing: a job at several parameters, any two lakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from dpmask.cli.common import on_cluster, told, working
+from dpmask.terminal import say, say_evaluated, say_swept
+
+
+@click.command()
+@click.argument("job", metavar="JOB.yaml")
+@click.option(
+    "--over",
+    multiple=True,
+    required=True,
+    metavar="PATH=VALUES",
+    help="A parameter and its values, such as mask[0].k=3,5,10; may be given several times. A value may also be a "
+    "whole step: mask[0]={method: noise, columns: [net], scale: 0.1},{method: microaggregation, columns: [net], k: 5}.",
+)
+@click.option("--risk", metavar="NAME.FIELD", help="The risk to compare by. Default: the first measured rate.")
+@click.option("--loss", metavar="NAME.FIELD", help="The loss to compare by. Default: the first measured loss.")
+@click.option("--report", metavar="FILE", help="Where to draw the map. Default: sweep/map.html in the private folder.")
+@on_cluster
+@click.option("--json", "as_json", is_flag=True, help="Print all points as JSON.")
+@told
+def sweep(
+    job: str,
+    over: tuple[str, ...],
+    risk: str | None,
+    loss: str | None,
+    report: str | None,
+    scheduler: str | None,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
+    """Mask and measure a job at several parameters: risk against loss. Publishes nothing.
+
+    Points are kept in the private folder: run again, a sweep goes on where it was stopped.
+    """
+    from dpmask.job.sweep import sweep as make_sweep
+
+    with working(scheduler, cluster) as progress:
+        swept = make_sweep(job, over, risk=risk, loss=loss, report=report, tell=progress.stage)
+    if as_json:
+        say(json.dumps(swept, indent=1))
+        return
+    say_swept(swept)
+
+
+def _columns(name: str, said: str) -> Callable[[Any], Any]:
+    """An option that names columns, in one list or several."""
+    return click.option(name, multiple=True, metavar="A,B,...", callback=_names, help=said)
+
+
+def _names(_context: Any, _option: Any, given: tuple[str, ...]) -> list[str]:
+    found = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    return list(dict.fromkeys(found))
+
+
+@click.command()
+@click.argument("original")
+@click.argument("masked")
+@click.option(
+    "--paired-by",
+    default="position",
+    show_default=True,
+    metavar="COLUMN | position | FOLDER",
+    help="A column that is unique in both, the position, or the private folder of the run that made the release.",
+)
+@_columns("--columns", "Columns to compare; all numeric ones that both have, unless said.")
+@_columns("--quasi", "Quasi-identifiers, taken jointly, to measure groups by.")
+@_columns("--sensitive", "What an intruder wants to learn of a group.")
+@click.option("--json", "json_file", metavar="FILE", help="Write all numbers to this file; - prints them.")
+@click.option("--report", metavar="FILE", help="Draw all of it, and the columns before and after, on one HTML page.")
+@on_cluster
+@told
+def evaluate(
+    original: str,
+    masked: str,
+    paired_by: str,
+    columns: list[str],
+    quasi: list[str],
+    sensitive: list[str],
+    json_file: str | None,
+    report: str | None,
+    scheduler: str | None,
+    cluster: str | None,
+) -> None:
+    """Measure risk and information loss of any two lakes, whoever did the masking. Publishes nothing."""
+    from dpmask.job.evaluate import evaluate as measure
+
+    with working(scheduler, cluster):
+        found = measure(
+            original,
+            masked,
+            paired_by=paired_by,
+            columns=columns,
+            quasi=quasi,
+            sensitive=sensitive,
+            report=report,
+        )
+    if json_file is not None:
+        _write_json(found, json_file)
+    if json_file != "-":
+        say_evaluated(found)
+        if report is not None:
+            say(f"Report: {report}")
+
+
+def _write_json(found: dict[str, Any], path: str) -> None:
+    text = json.dumps(found, indent=1, ensure_ascii=False)
+    if path == "-":
+        say(text)
+        return
+    from dpmask.lake.storage import Place
+
+    Place(path).write(text.encode() + b"\n")

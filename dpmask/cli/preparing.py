@@ -1,0 +1,103 @@
+"""The commands that help to write a job: data to try, certificates, taxonomies, schema, guide."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from dpmask.cli.common import on_cluster, told, working
+from dpmask.terminal import complain, count, say
+
+
+@click.command()
+@click.argument("lake")
+@click.option("--rows", default="1e5", metavar="NUMBER", show_default=True, help="How many people.")
+@click.option("--files", default=4, show_default=True, type=click.IntRange(min=1), help="How many files.")
+@click.option(
+    "--seed", default=1, show_default=True, help="The same seed gives the same people, in any number of files."
+)
+@click.option("--nulls", is_flag=True, help="Leave values missing where a census does.")
+@on_cluster
+@told
+def generate(
+    lake: str, rows: str, files: int, seed: int, nulls: bool, scheduler: str | None, cluster: str | None
+) -> None:
+    """Write a synthetic census lake, to try dpmask on."""
+    from dpmask.lake.generate import generate_lake
+
+    with working(scheduler, cluster):
+        made = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
+    deed = "Wrote" if made.fresh else "Already there, nothing was changed:"
+    say(f"{deed} {made.rows:,} people in {count(made.files, 'file')} at {made.url}")
+
+
+def _whole_number(text: str) -> int:
+    try:
+        number = float(text.replace("_", ""))
+    except ValueError:
+        number = 0.5
+    if not number.is_integer():
+        raise click.BadParameter(f"'{text}' is not a whole number such as 1e6.", param_hint="--rows")
+    return int(number)
+
+
+@click.command()
+@click.argument("folder")
+@click.option("--days", default=365, show_default=True, help="How long they are good for.")
+@told
+def certificates(folder: str, days: int) -> None:
+    """Make a private authority and TLS certificates for the scheduler, workers and clients of a Dask cluster.
+
+    Whoever has a key of FOLDER can use the cluster. Nothing is overwritten.
+    """
+    from dpmask.engine.certificates import make_certificates
+
+    for path in make_certificates(folder, days):
+        say(path)
+
+
+@click.group()
+def taxonomy() -> None:
+    """Trees over the values of a category, for refinement."""
+
+
+@taxonomy.command("check")
+@click.argument("file")
+@click.argument("lake")
+@click.option("--column", metavar="NAME", help="The column of the lake. Default: what the file is called.")
+@on_cluster
+@told
+def taxonomy_check(file: str, lake: str, column: str | None, scheduler: str | None, cluster: str | None) -> None:
+    """Show the tree in FILE, and how many records of LAKE each of its values has. Exit code 4 if it lacks any."""
+    from dpmask.engine.cluster import connected
+    from dpmask.job.taxonomy import check_taxonomy
+
+    with connected(scheduler, cluster):
+        found = check_taxonomy(file, lake, column)
+    for line in found.lines:
+        say(line)
+    say(found.summary)
+    if found.lacking:
+        complain(found.lacking)
+        sys.exit(4)
+
+
+@click.command()
+@told
+def schema() -> None:
+    """Print the JSON Schema of the job file, for editors and checks."""
+    from dpmask.job.model import json_schema
+
+    say(json.dumps(json_schema(), indent=1))
+
+
+@click.command()
+@click.argument("name", required=False)
+@told
+def explain(name: str | None) -> None:
+    """Show the guide's page on a method or measure; without NAME, list the pages."""
+    from dpmask.guide import page, pages
+
+    say(page(name) if name else "\n".join(pages()))

@@ -1,0 +1,56 @@
+"""Parameters as people read them: one that a line can tell as a line, a nested one as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class Branch(NamedTuple):
+    """A line of a tree, and the branches below it."""
+
+    value: str
+    children: tuple[Branch, ...] = ()
+
+    @property
+    def lines(self) -> int:
+        """How many lines it takes, with all below it."""
+        return 1 + sum(child.lines for child in self.children)
+
+
+def line(value: Any) -> str:
+    """A parameter in one line."""
+    if isinstance(value, list | tuple):
+        return ("; " if any(map(_holds, value)) else ", ").join(map(line, value))
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {line(one)}" for name, one in value.items())
+    if value is None:
+        return "none"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+def outline(value: Any) -> tuple[Branch, ...]:
+    """A nested parameter as a tree; nothing for one that a line can tell."""
+    if isinstance(value, Mapping):
+        return (_value(value),) if _is_tree(value) else tuple(_named(name, one) for name, one in value.items())
+    if isinstance(value, list | tuple) and any(map(_holds, value)):
+        return tuple(Branch(line(one)) for one in value)
+    return ()
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, list | tuple | Mapping)
+
+
+def _is_tree(value: Mapping[str, Any]) -> bool:
+    """Whether this is a value of a taxonomy; columns may be called value and children, too."""
+    return isinstance(value.get("value"), str) and set(value) <= {"value", "children"}
+
+
+def _value(tree: Mapping[str, Any]) -> Branch:
+    return Branch(tree["value"], tuple(map(_value, tree.get("children", ()))))
+
+
+def _named(name: str, value: Any) -> Branch:
+    below = outline(value)
+    return Branch(name, below) if below else Branch(f"{name}: {line(value)}")

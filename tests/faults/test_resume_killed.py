@@ -1,0 +1,91 @@
+"""A driver that was killed, in any stage, is resumed: the same release, and less to compute."""
+
+import signal
+
+import pytest
+from fault_tools import AT_ONCE, LARGE, as_if_large, cli, dying_in
+from resume_tools import CELLS, FUZZY, MEASURES, REFINEMENT, computed_before_publishing, computing, resumed
+
+from dpmask.masking import cells
+
+DYING = {
+    "fitting": f"""{AT_ONCE}
+from dpmask.job.checkpoint import _Held
+put = _Held.put
+def dying(self, name, data):
+    put(self, name, data)
+    os.kill(os.getpid(), signal.SIGKILL)
+_Held.put = dying
+import dask
+dask.config.set(scheduler="synchronous")
+""",
+    "staging": f"""{AT_ONCE}
+keep, seen = checkpoint.Parts.keep, []
+def dying(self, number, result):
+    keep(self, number, result)
+    seen.append(number)
+    if len(seen) > 2: os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.Parts.keep = dying
+""",
+    "publishing": f"""{AT_ONCE}
+from dpmask.lake.storage import Place
+from dpmask.masking import cells
+bring, seen = Place.bring_to, []
+def dying(self, target):
+    bring(self, target)
+    seen.append(target)
+    if len(seen) > 2: os.kill(os.getpid(), signal.SIGKILL)
+Place.bring_to = dying
+""",
+}
+KILLS = {
+    # where the driver dies: its masking, the pass, after how many of them, on a cluster, resumed on one
+    "fuzzy clustering": ([FUZZY], "fuzzy c-means", 3, False, False),
+    "fuzzy clustering on a cluster": ([FUZZY], "fuzzy c-means", 3, True, False),
+    "refinement rounds": ([REFINEMENT], "refinement: count", 4, False, True),
+    "records on their way": (CELLS, "cells: figures", 1, True, True),
+    "staging": (CELLS, "mask", 2, False, True),
+    "measuring": (CELLS, "linkage: links", 0, False, False),
+    "publishing": (CELLS, "publish", 0, False, False),
+}
+
+
+@pytest.mark.parametrize("case", KILLS)
+def test_the_driver_killed_and_resumed(place, cluster, monkeypatch, case):
+    computed = computing(monkeypatch)
+    as_if_large(monkeypatch)
+    mask, label, passes, before, after = KILLS[case]
+    place.lake()
+    said = {"mask": mask, "measure": [] if mask == [REFINEMENT] else MEASURES[:1] + MEASURES[8:9]}
+    assert place.run(**said, target="undisturbed", private="p2").code == 0
+    whole = len(computed_before_publishing(computed))
+    computed.clear()
+    dying = DYING.get(case) or dying_in(label, passes)
+    where = ["--scheduler", cluster.scheduler_address]
+    died = cli(place, "run", place.job(**said), *where * before, code=LARGE + dying)
+    _, err = died.communicate(timeout=120)
+    assert died.returncode == -signal.SIGKILL, err
+    assert not (place.folder / "release" / "manifest.json").exists()
+    ended = place.run("--resume", "--json", *where * after, **said)
+    assert ended.code == 0, ended.err
+    assert place.bytes() == place.bytes("undisturbed")
+    assert resumed(ended)["passes"] > 0
+    assert len(computed_before_publishing(computed)) < whole
+    assert (resumed(ended)["files"] > 0) == (case in {"staging", "measuring", "publishing"})
+
+
+def test_fitted_cells_are_kept_one_by_one(place, monkeypatch):
+    """Killed when the first of two shards was fitted: the resumed run fits the other one."""
+    place.lake()
+    said = {"mask": CELLS[:1]}
+    assert place.run(**said, target="undisturbed", private="p2").code == 0
+    died = cli(place, "run", place.job(**said), code=DYING["fitting"])
+    _, err = died.communicate(timeout=120)
+    assert died.returncode == -signal.SIGKILL, err
+    fitted, fit = [], cells._fit_shard
+    monkeypatch.setattr(cells, "_fit_shard", lambda *given: (fitted.append(given[-1]), fit(*given))[1])
+    assert len(list(place.folder.glob("private/*/checkpoint/held/*-?"))) == 1
+    ended = place.run("--resume", **said)
+    assert ended.code == 0, ended.err
+    assert len(fitted) == 1
+    assert place.bytes() == place.bytes("undisturbed")

@@ -1,0 +1,137 @@
+"""What a lake may be: single files, globs, folders of partitions, CSV; every type and name, to its limits."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from conftest import JOB, people, write_lake
+
+
+@pytest.mark.parametrize("source", ["lake/part-0.parquet", "lake/part-[01].parquet", "lake/**/*.parquet"])
+def test_single_files_and_globs(place, source):
+    place.lake()
+    assert place.run(source=source).code == 0
+    assert place.released()[0]["rows"] == {"lake/part-0.parquet": 250, "lake/part-[01].parquet": 500}.get(source, 1000)
+
+
+def test_hive_folders_become_columns_and_leave_no_folder(place):
+    table = people(300).drop_columns(["region"])
+    for year, region in [("2023", "north%20east"), ("2024", "__HIVE_DEFAULT_PARTITION__"), ("2024", "south")]:
+        write_lake(place.folder / "lake" / f"year={year}" / f"region={region}", table, files=1)
+    columns = JOB["columns"] | {"plain": ["name", "member", "year"]}
+    ended = place.run(columns=columns, order="input")
+    assert ended.code == 0, ended.err
+    manifest, released = place.released()
+    assert released["year"].to_pylist() == [2023] * 300 + [2024] * 600
+    assert released["region"].to_pylist() == ["north east"] * 300 + [None] * 300 + ["south"] * 300
+    assert "year=" not in json.dumps(manifest)
+
+
+def test_csv_for_small_tables(place):
+    table = people(100).select(["id", "age", "income", "name"])
+    (place.folder / "lake").mkdir()
+    pyarrow.csv.write_csv(table, place.folder / "lake" / "people.csv")
+    columns = {"identifier": ["id"], "quasi": ["age"], "sensitive": ["income"], "plain": ["name"]}
+    mask = [{"method": "noise", "columns": ["income", "age"], "scale": 0.1}]
+    ended = place.run(columns=columns, mask=mask, block_rows=30, order="input")
+    assert ended.code == 0, ended.err
+    _, released = place.released()
+    assert released["name"].to_pylist() == table["name"].to_pylist()
+    assert released.schema.field("age").type == pa.int64()
+
+
+def test_csv_codes_stay_text_and_missing_numbers_are_missing(place):
+    (place.folder / "lake").mkdir()
+    rows = "\n".join(f"{n:04d},{n if n % 7 else 'NA'},{'' if n % 5 else n}" for n in range(1, 60))
+    (place.folder / "lake" / "people.csv").write_text("postcode,income,name\n" + rows)
+    mask = [{"method": "noise", "columns": ["income"], "scale": 0.5}]
+    ended = place.run(
+        columns={"quasi": ["postcode"], "sensitive": ["income"], "plain": ["name"]}, mask=mask, order="input"
+    )
+    assert ended.code == 0, ended.err
+    _, released = place.released()
+    assert released["postcode"].to_pylist()[:2] == ["0001", "0002"]
+    assert released["income"].null_count == 8
+    (place.folder / "lake" / "people.csv").write_bytes("postcode,income,name\n1,2,é\n".encode("latin-1"))
+    refused = place.run(target="other")
+    assert (refused.code, "is not in UTF-8" in refused.err) == (4, True)
+
+
+def test_values_at_the_limits_of_their_type_stay_inside(place):
+    rng = np.random.default_rng(0)
+    many = 2000
+    table = pa.table(
+        {
+            "u8": pa.array(rng.choice([0, 255], many), pa.uint8()),
+            "i64": pa.array(rng.choice([-(2**63), 2**63 - 1], many), pa.int64()),
+            "u64": pa.array(rng.choice(np.array([0, 2**64 - 1], np.uint64), many), pa.uint64()),
+            "f16": pa.array(rng.choice([-65504, 65504], many).astype(np.float16), pa.float16()),
+            "f32": pa.array(rng.choice([-3.4e38, 3.4e38], many), pa.float32()),
+            "d16": pa.array([f"{x}99999999999999.99" for x in rng.choice(["-", ""], many)]).cast(pa.decimal128(16, 2)),
+            "d38": pa.array([f"{x}{'9' * 36}.99" for x in rng.choice(["-", ""], many)]).cast(pa.decimal128(38, 2)),
+        }
+    )
+    place.lake(table)
+    mask = [{"method": "noise", "columns": table.schema.names, "scale": 0.1}]
+    ended = place.run(columns={"sensitive": table.schema.names}, mask=mask, order="input")
+    assert ended.code == 0, ended.err
+    _, released = place.released()
+    for name in table.schema.names:
+        assert released.schema.field(name).type == table.schema.field(name).type
+        before, after = (np.array([float(v) for v in t[name].to_pylist()]) for t in (table, released))
+        assert np.isfinite(after).all(), name
+        # noise of a tenth of the spread, held to the type's range, keeps each value on its side
+        middle = (before.max() + before.min()) / 2
+        assert ((after > middle) == (before > middle)).all(), name
+
+
+def test_values_held_to_their_type_are_said_in_the_statement(place):
+    place.lake(pa.table({"x": pa.array([0] * 500 + list(range(500)), pa.uint32())}))
+    mask = [{"method": "noise", "columns": ["x"], "scale": 0.2}]
+    ended = place.run(columns={"sensitive": ["x"]}, mask=mask)
+    assert "Warning: NoiseAddition: noise would take values of 'x' out of the range of its type" in ended.out
+    statement = next(place.folder.glob("release/report/*/statement.md")).read_text()
+    assert "Values of x were held to the range of their type" in statement
+
+
+def test_nested_metadata_stays_behind(place):
+    inner = pa.field("zip", pa.int64(), metadata={"comment": "secret-agency"})
+    homes = pa.StructArray.from_arrays([pa.array(range(50))], fields=[inner])
+    place.lake(pa.table({"x": np.arange(50.0), "home": homes}))
+    mask = [{"method": "noise", "columns": ["x"], "scale": 0.1}]
+    ended = place.run(columns={"sensitive": ["x"], "plain": ["home"]}, mask=mask, order="input")
+    assert ended.code == 0, ended.err
+    assert not any(b"secret-agency" in data for data in place.bytes().values())
+    assert place.released()[1]["home"].to_pylist() == [{"zip": n} for n in range(50)]
+
+
+def test_a_null_type_and_nested_columns_pass_as_plain(place):
+    table = pa.table(
+        {
+            "x": np.arange(100.0),
+            "tags": pa.array([[n, n + 1] for n in range(100)]),
+            "home": pa.array([{"town": "a", "zip": n} for n in range(100)]),
+            "nothing": pa.nulls(100),
+        }
+    )
+    place.lake(table)
+    mask = [{"method": "noise", "columns": ["x"], "scale": 0.1}]
+    ended = place.run(columns={"sensitive": ["x"], "plain": ["tags", "home", "nothing"]}, mask=mask, order="input")
+    assert ended.code == 0, ended.err
+    _, released = place.released()
+    assert released.drop_columns(["x"]).equals(table.drop_columns(["x"]))
+
+
+def test_unicode_and_odd_names(place):
+    names = ["größe in cm", "a.b", "名前", "x y:z", "id"]
+    table = pa.table({name: np.arange(50.0) + n for n, name in enumerate(names)})
+    place.lake(table, name="lake ü")
+    mask = [{"method": "noise", "columns": names[:4], "scale": 0.1}]
+    measure = [{"measure": "il1s", "columns": names[:4]}]
+    ended = place.run(
+        source="lake ü", name="Ünï", columns={"identifier": ["id"], "sensitive": names[:4]}, mask=mask, measure=measure
+    )
+    assert ended.code == 0, ended.err
+    assert place.released()[1].schema.names == names[:4]
