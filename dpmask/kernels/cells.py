@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, read_only
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -72,7 +72,7 @@ def grow_tree(block: Floats, words: Words, cells: int) -> CellTree:
 def principal_direction(block: Floats) -> Floats:
     """The direction of the largest variance, of length 1; any direction where nothing varies."""
     covariance = np.zeros((len(block), len(block)))
-    _add_products(np.ascontiguousarray(block), covariance)
+    _add_products(read_only(block), covariance)
     direction: Floats = np.linalg.eigh(covariance)[1][:, -1]
     return direction
 
@@ -112,7 +112,7 @@ def _project(block: Floats, direction: Floats, result: Floats) -> None:
 def projections(block: Floats, direction: Floats) -> Floats:
     """Each record's place along a direction."""
     result = np.empty(block.shape[1])
-    _project(np.ascontiguousarray(block), np.ascontiguousarray(direction), result)
+    _project(read_only(block), read_only(direction), result)
     return result
 
 
@@ -120,7 +120,7 @@ def route(block: Floats, words: Words, tree: CellTree) -> Integers:
     """The cell of each record."""
     cells = np.zeros(block.shape[1], np.int64)
     if tree.cells > 1:
-        _route(np.ascontiguousarray(block), np.ascontiguousarray(words), tree, cells)
+        _route(read_only(block), read_only(words), tree, cells)
     return cells
 
 

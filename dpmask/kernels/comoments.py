@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.moments import Moments
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, total_of
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -141,7 +141,7 @@ def _add_products(tile: Floats, center: Floats, rows: int, higher: bool, total: 
             for row in range(count):
                 strip[i, row] = tile[i, start + row] - center[i]
                 square[i, row] = strip[i, row] * strip[i, row]
-            total[i] += _sum(strip[i], count)
+            total[i] += total_of(strip[i], count)
             for j in range(i + 1):
                 s11 = _product(strip[i], strip[j], count)  # the same sum with and without higher powers
                 if higher:
@@ -169,15 +169,6 @@ def _products(x: Floats, y: Floats, xx: Floats, yy: Floats, count: int) -> tuple
         s31 += xx[row] * xy
         s13 += xy * yy[row]
     return s21, s12, s22, s31, s13
-
-
-@compiled(part=True)
-def _sum(x: Floats, count: int) -> float:
-    """By a loop that stores nothing: one that does is run as vectors or not, by where its arrays happen to lie."""
-    total = 0.0
-    for row in range(count):
-        total += x[row]
-    return total
 
 
 @compiled(part=True)

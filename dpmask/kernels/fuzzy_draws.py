@@ -95,7 +95,10 @@ def _find_closeness(
         find_shares(tile, tile.records, centers, clusters, model, True)
         finish(tile, model, True)
         for i in range(clusters):
+            share, most, owed = tile.shares[i], 0.0, 0.0
             for k in range(count):
-                weight = tile.shares[i, k] * tile.scale[k]
-                largest[i] = max(largest[i], weight)
-                total[i] += weight
+                weight = share[k] * tile.scale[k]
+                most = max(most, weight)
+                owed += weight
+            largest[i] = max(largest[i], most)
+            total[i] += owed

@@ -149,7 +149,7 @@ def _entropy(tile: Tile, clusters: int, entropy: float) -> None:
             total[k] += share[k]
 
 
-@compiled(part=True)
+@compiled(part=True, reassociate=False)
 def _extreme_shares(
     tile: Tile, records: Floats, centers: Floats, clusters: int, model: Model, powered: bool, k: int
 ) -> None:

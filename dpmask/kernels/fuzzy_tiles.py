@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, total_of
 
 Floats = NDArray[np.float64]
 
@@ -155,28 +155,27 @@ def _partial_distances(tile: Tile, records: Floats, centers: Floats) -> None:
 @compiled(part=True)
 def add_to_sums(tile: Tile, records: Floats, weighted: Floats, weight: Floats) -> float:
     """Add the tile to sum_k w_k u_ik^m x_k and sum_k w_k u_ik^m (for an even number of clusters). Returns its J."""
-    scale, objective = tile.scale, 0.0
+    scale, own, objective = tile.scale, tile.weight, tile.objective
     for k in range(ROWS):
-        objective += tile.weight[k] * tile.objective[k] if tile.weight[k] > 0.0 else 0.0  # which may be infinite
-        scale[k] *= tile.weight[k]
+        objective[k] = own[k] * objective[k] if own[k] > 0.0 else 0.0  # which may be infinite
+        scale[k] *= own[k]
     if tile.seen.shape[0] > 0:
         _add_partial(tile, records, weighted, weight)
     else:
         for i in range(0, weighted.shape[0], 2):
             one, two = tile.shares[i], tile.shares[i + 1]
-            weight[i, 0] += _scaled_sum(one, scale)
-            weight[i + 1, 0] += _scaled_sum(two, scale)
+            _scale(one, scale)
+            _scale(two, scale)
+            weight[i, 0] += total_of(one, ROWS)
+            weight[i + 1, 0] += total_of(two, ROWS)
             _add_two(records, one, two, weighted[i], weighted[i + 1])
-    return objective
+    return total_of(objective, ROWS)
 
 
 @compiled(part=True)
-def _scaled_sum(shares: Floats, scale: Floats) -> float:
-    total = 0.0
+def _scale(shares: Floats, scale: Floats) -> None:
     for k in range(ROWS):
         shares[k] *= scale[k]
-        total += shares[k]
-    return total
 
 
 @compiled(part=True)

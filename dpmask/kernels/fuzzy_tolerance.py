@@ -55,7 +55,7 @@ def settle(tile: Tile, movement: Movement, centers: Floats, clusters: int, model
     while moving and rounds > 0:
         _find_targets(tile, movement, centers, clusters)
         _find_reach(tile, movement)
-        moving = _step(tile, movement) > 0.0
+        moving = _step(tile, movement) > 0
         rounds -= 1
         find_shares(tile, records, centers, clusters, model, True)
     return records
@@ -105,7 +105,7 @@ def _find_reach(tile: Tile, movement: Movement) -> None:
 
 
 @compiled(part=True)
-def _step(tile: Tile, movement: Movement) -> float:
+def _step(tile: Tile, movement: Movement) -> int:
     """Move the records that still move. Returns how many will go on."""
     change, reach, moving = np.zeros(ROWS), movement.reach, movement.moving
     for s in range(len(movement.moved)):
@@ -115,8 +115,9 @@ def _step(tile: Tile, movement: Movement) -> float:
             new = new if moving[k] > 0.0 else y[k]
             change[k] += (new - y[k]) ** 2
             y[k] = new
-    going = 0.0
+    going = 0
     for k in range(ROWS):
-        moving[k] = 1.0 if change[k] > _STILL * movement.size[k] else 0.0
-        going += moving[k]
+        goes = change[k] > _STILL * movement.size[k]
+        moving[k] = 1.0 if goes else 0.0
+        going += goes
     return going

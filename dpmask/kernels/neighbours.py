@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, read_only
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -41,11 +41,11 @@ def nearest(queries: Queries, records: Floats, values: Floats, first: int, toler
     shape = (2, len(queries.truth))
     found = Nearest(np.full(shape, np.inf), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
     _scan(
-        np.ascontiguousarray(queries.known.T),
+        read_only(queries.known.T),
         queries.positions - first,
-        queries.truth,
-        np.ascontiguousarray(records.T),
-        values,
+        read_only(queries.truth),
+        read_only(records.T),
+        read_only(values),
         tolerance,
         *found,
     )

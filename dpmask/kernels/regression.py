@@ -24,7 +24,7 @@ from dpmask.kernels.regression_tiles import (
     unpack,
     weigh,
 )
-from dpmask.kernels.vector_math import compiled, plain
+from dpmask.kernels.vector_math import compiled, plain, read_only
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -106,7 +106,7 @@ def errors_at(z: Floats, y: Floats, models: Floats) -> Floats:
 def values_at(z: Floats, models: Floats, labels: Integers) -> Floats:
     """B_i' z_k (t x rows) with the model i that each record is labelled with."""
     values = np.zeros((models.shape[2], z.shape[1]))
-    _fill_values(plain(z), plain(models), labels, values)
+    _fill_values(plain(z), plain(models), read_only(labels), values)
     return values
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled, exp2, log2
+from dpmask.kernels.vector_math import compiled, exp2, log2, total_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -181,10 +181,10 @@ def weigh(tile: Tile, exponent: float, sizes: Integers) -> float:
     A record without weight, as behind the end of the block, adds nothing and is not counted.
     """
     _to_ratios(tile, tile.shares, exponent)
-    objective, nearest, total, weights = 0.0, tile.nearest, tile.total, tile.weights[0]
+    nearest, total, weights = tile.nearest, tile.total, tile.weights[0]
     for k in range(ROWS):
         scale = math.sqrt(total[k]) if exponent == 2.0 else total[k] ** (1.0 / exponent)  # noqa: PLR2004 - (sum q)^(m-1)
-        objective += weights[k] * nearest[k] / scale
+        nearest[k] = weights[k] * nearest[k] / scale  # now the part of the objective
         total[k] = weights[k] / (scale * total[k])
     for k in range(ROWS):
         sizes[tile.label[k]] += weights[k] > 0.0
@@ -192,7 +192,7 @@ def weigh(tile: Tile, exponent: float, sizes: Integers) -> float:
         share = tile.shares[i]
         for k in range(ROWS):
             share[k] = _power(share[k], exponent + 1.0) * total[k]
-    return objective
+    return total_of(nearest, ROWS)
 
 
 @compiled(part=True)

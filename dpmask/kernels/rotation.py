@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, read_only
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ def rotated(columns: Sequence[Floats], matrix: Floats, out: Sequence[Floats] | N
     turned = [np.empty(len(column)) for column in columns] if out is None else out
     for start in range(0, len(columns[0]), _TILE):
         tile = np.array([column[start : start + _TILE] for column in columns])
-        for column, new in zip(turned, _turn(tile, matrix), strict=True):
+        for column, new in zip(turned, _turn(tile, read_only(matrix)), strict=True):
             column[start : start + _TILE] = new
     return turned
 

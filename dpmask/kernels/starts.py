@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.vector_math import compiled, read_only
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -17,7 +17,7 @@ def spread_out(values: Floats, weight: Floats, draws: Floats) -> Integers:
     Its probability is proportional to its weight times its squared distance to the nearest record chosen before.
     """
     chosen = np.empty(len(draws), np.int64)
-    _choose(np.ascontiguousarray(values), np.ascontiguousarray(weight), np.ascontiguousarray(draws), chosen)
+    _choose(read_only(values), read_only(weight), read_only(draws), chosen)
     return chosen
 
 

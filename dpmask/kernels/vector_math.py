@@ -71,6 +71,18 @@ def read_only(values: NDArray[Number]) -> NDArray[Number]:
     return view
 
 
+@compiled(part=True)
+def total_of(values: NDArray[np.float64], count: int) -> float:
+    """The sum of the first values, by a loop that stores nothing.
+
+    One that does is run as vectors or not, by where its arrays happen to lie, and so its sum would depend on that.
+    """
+    total = 0.0
+    for at in range(count):
+        total += values[at]
+    return total
+
+
 @compiled(part=True, reassociate=False)
 def _bits(number: float) -> np.uint64:
     return np.float64(number).view(np.uint64)

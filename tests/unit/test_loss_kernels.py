@@ -188,17 +188,3 @@ def test_kinds_that_can_be_told_apart_without_fail():
     kind = (x[:, 0] > 0).astype(float)
     chances = fitted_chances(basis(x), kind)
     assert np.mean((chances - 0.5) ** 2) == pytest.approx(0.25, abs=0.01)
-
-
-@pytest.mark.parametrize("gaps", [False, True])
-def test_the_same_bits_wherever_arrays_lie(gaps):
-    """Where memory is taken from must not decide how a sum is taken."""
-    rng = np.random.default_rng(4)
-    columns = list(rng.lognormal(3, 1, (5, 3001)))
-    if gaps:
-        columns[2][7] = np.nan
-    expected, held = comoments(columns, 4), []
-    for size in rng.integers(1, 40_000, 200):
-        held.append(np.empty(size))
-        found = comoments([values.copy() for values in columns], 4)
-        assert all(np.array_equal(one, two) for one, two in zip(found, expected, strict=True))
