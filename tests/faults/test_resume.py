@@ -311,14 +311,15 @@ def header(place):
     return next(place.folder.glob("private/*/checkpoint/header.json"))
 
 
-def test_a_checkpoint_of_other_libraries_is_refused(place, stopped):
+@pytest.mark.parametrize(("name", "other"), [("numpy", "1.0"), ("format", "dpmask checkpoint 2")])
+def test_a_checkpoint_of_other_libraries_is_refused(place, stopped, name, other):
     place.lake()
     stopped()
     told = json.loads(header(place).read_text())
-    header(place).write_text(json.dumps(told | {"numpy": "1.0"}))
+    header(place).write_text(json.dumps(told | {name: other}))
     ended = place.run("--resume")
     assert ended.code == 2
-    assert "was made with numpy 1.0, this is" in ended.err
+    assert f"was made with {name} {other}, this is" in ended.err
 
 
 DAMAGE = {
