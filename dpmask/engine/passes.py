@@ -101,11 +101,17 @@ class Made(NamedTuple):
 
 
 def _still_there(known: list[Made], standing: Callable[[dict[int, Any]], dict[int, Any]]) -> list[Made]:
-    """The runs all of whose files are."""
+    """The runs all of whose files are; of those that share a block, as two earlier runs may have noted, only one."""
     if not known:
         return []
     there = standing({number: file for one in known for number, file in zip(one.numbers, one.files, strict=True)})
-    return [one for one in known if there.keys() >= set(one.numbers)]
+    runs: list[Made] = []
+    taken: set[int] = set()
+    for one in known:
+        if there.keys() >= set(one.numbers) and taken.isdisjoint(one.numbers):
+            runs.append(one)
+            taken.update(one.numbers)
+    return runs
 
 
 def _files_of_run(function: Any, merge: Any, spans: Sequence[Span], contents: list[Any]) -> tuple[list[Any], Any]:

@@ -30,7 +30,7 @@ from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import canonical
 
-_FORMAT = "dpmask checkpoint 2"
+_FORMAT = "dpmask checkpoint 3"
 _FOLDER, _HEADER = "checkpoint", "header.json"
 _HEADERS = re.compile(rf"([0-9a-f]{{32}})/{_FOLDER}/{_HEADER}")
 _SEGMENT = re.compile(r"[0-9a-f]{12}-\d{6,}")

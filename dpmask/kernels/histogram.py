@@ -79,18 +79,21 @@ class Bars(NamedTuple):
 
 
 def common_bars(grid: Grid, counted: Sequence[Counts], most: int, tail: float) -> Bars:
-    """At most this many bars of equal width; at each end the share ``tail`` of every table's values may be pooled."""
+    """At most this many bars of equal width; at each end the share ``tail`` of every table's values may be pooled.
+
+    A bar that begins before the grid does, or ends after it, is cut there: what lies beyond was not counted by cells.
+    """
     ends = [_core(counts, tail) for counts in counted]
     low, high = grid.first + min(end[0] for end in ends), grid.first + max(end[1] for end in ends)
     joined = next(n for n in _multiples() if high // n - low // n < most)
     first, last = low // joined, high // joined
-    cuts = np.clip(np.arange(first, last + 2) * joined - grid.first, 0, grid.cells) + 1
+    cuts = np.clip(np.arange(first, last + 2) * joined - grid.first, 0, grid.cells)
     sums = [np.concatenate([[0], np.cumsum(counts[:-1])]) for counts in counted]
     return Bars(
-        [grid.edge(cell * joined) for cell in range(first, last + 2)],
-        tuple(np.diff(total[cuts]).tolist() for total in sums),
-        tuple(int(total[cuts[0]]) for total in sums),
-        tuple(int(total[-1] - total[cuts[-1]]) for total in sums),
+        [grid.edge(grid.first + cut) for cut in cuts.tolist()],
+        tuple(np.diff(total[cuts + 1]).tolist() for total in sums),
+        tuple(int(total[cuts[0] + 1]) for total in sums),
+        tuple(int(total[-1] - total[cuts[-1] + 1]) for total in sums),
         tuple(int(counts[-1]) for counts in counted),
     )
 

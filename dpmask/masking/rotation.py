@@ -36,6 +36,7 @@ from dpmask.parameters import require_columns
 
 _WHO = "RandomRotation"
 _UNEVEN = 10.0
+_ADVICE = "Fill them in, drop those records, or take the column out."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +110,8 @@ class RandomRotation:
         for column, values in zip(self.columns, seen.values.tolist(), strict=True):
             if values < rows:
                 raise InputError(
-                    f"{_WHO}: column '{column}' is missing in {rows - values} records, which cannot be rotated. Fill "
-                    "them in, drop those records, or take the column out."
+                    f"{_WHO}: column '{column}' is missing in {rows - values} records, which cannot be "
+                    f"rotated. {_ADVICE}"
                 )
 
 
@@ -135,10 +136,17 @@ class FittedRotation(FittedColumns):
         columns = [floats(rows, column) for column in self.inputs]
         turned = rotated(columns, self.matrix, [room(rows.num_rows) for _ in columns])
         if not np.isfinite(sum(float(values.sum()) for values in turned)):
-            raise InputError(f"{_WHO}: the table has missing or infinite values, which cannot be rotated.")
+            raise InputError(f"{_WHO}: {self._refused(columns)}")
         for column, values in zip(self.inputs, turned, strict=True):
             rows = as_floats(rows, column, values)
         return rows
+
+    def _refused(self, columns: list[NDArray[np.float64]]) -> str:
+        """What is wrong with a block that is not all finite once it is rotated."""
+        gaps = [name for name, values in zip(self.inputs, columns, strict=True) if not np.isfinite(values).all()]
+        if not gaps:
+            return "the table has values too large to be rotated. Divide their columns by a power of ten first."
+        return f"column '{gaps[0]}' has missing or infinite values, which cannot be rotated. {_ADVICE}"
 
     def masked_schema(self, schema: Any) -> Any:
         """Rotated columns are doubles."""

@@ -79,7 +79,7 @@ def test_a_rotation_after_another_step_needs_no_pass_of_its_own(place, monkeypat
 @pytest.mark.parametrize(
     ("income", "text"),
     [
-        (lambda n: pa.array(np.where(n == 1100, np.nan, n.astype(float))), "missing or infinite values"),
+        (lambda n: pa.array(np.where(n == 1100, np.nan, n.astype(float))), "'income' has missing or infinite values"),
         (lambda n: pa.array(n.astype(float), mask=n == 1100), "'income' is missing in 1 records"),
         (lambda n: pa.array(n.astype(float)), "'income' is constant"),
     ],

@@ -51,6 +51,16 @@ def test_bars_hold_all_values_of_both_tables():
         assert bars.above[number] == (table >= bars.edges[-1]).sum() <= 0.01 * len(table)
 
 
+def test_bars_at_the_ends_of_a_grid_hold_what_their_edges_say():
+    """A table that goes on beyond the grid, whose ends lie inside of bars."""
+    values = np.random.default_rng(3).normal(0, 1.5, 3000)
+    grid = even_grid(-1.97, 2.03, 1024, False)
+    bars = common_bars(grid, [grid_counts(values, grid)], 32, 0.005)
+    assert bars.counts[0] == np.histogram(values, bars.edges)[0].tolist()
+    assert bars.below == ((values < bars.edges[0]).sum(),)
+    assert bars.above == ((values >= bars.edges[-1]).sum(),)
+
+
 def test_one_value_makes_one_bar():
     grid = even_grid(3.0, 3.0, 2048, False)
     counts = [grid_counts(np.full(5, 3.0), grid)] * 2

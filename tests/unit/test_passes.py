@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from dpmask.engine import tasks
-from dpmask.engine.passes import Block, map_blocks, merge_tree, reduce_blocks
+from dpmask.engine.checkpoint import Journal, flush, journalled
+from dpmask.engine.passes import Block, map_blocks, map_files, merge_tree, reduce_blocks
 from dpmask.engine.progress import listening
 from dpmask.errors import DpmaskError, InputError, StorageError
 
@@ -40,6 +41,26 @@ def test_the_same_tree_on_a_cluster(client):
     assert reduce_blocks(spelled, bracket, letters(26), "spell") == merge_tree(
         [b.content for b in letters(26)], bracket
     )
+
+
+def test_a_block_that_two_runs_noted_counts_once(monkeypatch):
+    """A file goes, so its run is made again in other runs, and then comes back: what was noted first is true again."""
+    monkeypatch.setattr(tasks, "_TASKS_PER_THREAD", 1)
+    noted = {}
+
+    def told(threads, standing):
+        monkeypatch.setattr(tasks, "threads", lambda: threads)
+        found, new = dict(noted), {}
+        with journalled(Journal(found, new.update, None, resumed=True)):
+            result = map_files(lambda content, span: (span.number, content), str.__add__, letters(8), "spell", standing)
+            flush()
+        noted.update({name: entry for name, entry in new.items() if name not in noted})
+        return result
+
+    once = told(2, dict)
+    assert once == (list(range(8)), "abcdefgh")
+    assert told(8, lambda known: {number: file for number, file in known.items() if number != 5}) == once
+    assert told(2, dict) == once
 
 
 def test_map_keeps_block_order_and_tells_where_it_is():
