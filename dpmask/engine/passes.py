@@ -7,6 +7,7 @@ never in which order two summaries meet.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -73,11 +74,13 @@ def map_files(
     """Passes whose results are files: ``function(content, span)`` tells of one, and has a summary of the block besides.
 
     What is told of all files, in block order, and the summaries merged. A checkpoint knows the files run by run:
-    ``standing`` is given what was told of them, by block, and gives back that of files that are still there.
+    ``standing`` is given what was told of them, by block, and gives back that of files that are still there. After a
+    resume runs may be others, and so may be the last digits of a summary's sums, though not of its counts. Summaries
+    are packed until they are merged, so that there may be one for each block.
     """
     parts = Parts(label, spans_of(blocks))
 
-    def heard(run: Run, found: tuple[list[Any], Summary]) -> None:
+    def heard(run: Run, found: tuple[list[Any], bytes]) -> None:
         parts.keep(run.spans[0].number, Made(tuple(span.number for span in run.spans), *found))
 
     with journalled(None):
@@ -89,15 +92,15 @@ def map_files(
     made += [Made(tuple(span.number for span in run.spans), *one) for run, one in zip(runs, found, strict=True)]
     made.sort(key=lambda one: one.numbers)
     files = {number: file for one in made for number, file in zip(one.numbers, one.files, strict=True)}
-    return [files[number] for number in range(len(blocks))], merge_tree([one.summary for one in made], merge)
+    return [files[number] for number in range(len(blocks))], _merged([one.summary for one in made], merge)
 
 
 class Made(NamedTuple):
-    """What a run of blocks made: their numbers, what is told of the file of each, and the summary of them all."""
+    """What a run of blocks made: their numbers, what is told of the file of each, and the summary of them, packed."""
 
     numbers: tuple[int, ...]
     files: list[Any]
-    summary: Any
+    summary: bytes
 
 
 def _still_there(known: list[Made], standing: Callable[[dict[int, Any]], dict[int, Any]]) -> list[Made]:
@@ -114,9 +117,18 @@ def _still_there(known: list[Made], standing: Callable[[dict[int, Any]], dict[in
     return runs
 
 
-def _files_of_run(function: Any, merge: Any, spans: Sequence[Span], contents: list[Any]) -> tuple[list[Any], Any]:
+def _files_of_run(function: Any, merge: Any, spans: Sequence[Span], contents: list[Any]) -> tuple[list[Any], bytes]:
     files, summaries = zip(*map_run(function, spans, contents), strict=True)
-    return list(files), merge_tree(list(summaries), merge)
+    return list(files), zlib.compress(dumps(merge_tree(list(summaries), merge)), 1)
+
+
+def _merged(packed: list[bytes], merge: Callable[[Summary, Summary], Summary]) -> Summary:
+    """The tree of ``merge_tree``, unpacked as it is needed: few summaries are open at a time."""
+    if len(packed) == 1:
+        found: Summary = loads(zlib.decompress(packed[0]))
+        return found
+    half = 1 << (len(packed) - 1).bit_length() - 1
+    return merge(_merged(packed[:half], merge), _merged(packed[half:], merge))
 
 
 def reduce_blocks(

@@ -9,8 +9,8 @@ columns give R away, and with it everybody, also where memberships were rotated 
 with far larger values than the others shine through.
 
 Paper: Ahmad, Haque and Tauhid 2014, who rotate memberships. The masked columns are doubles; a record with a missing
-value cannot be rotated and is refused. Passes over the data: one for the range, unless earlier steps made the columns
-and some records show that it would find nothing; one to mask. Memory per task: one block, and its columns twice.
+value cannot be rotated and is refused. Passes over the data: one for the range, one to mask. Memory per task: one
+block, and its columns twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from dpmask.kernels.rotation import haar_orthogonal, rotated
 from dpmask.lake import table as tables
 from dpmask.lake.checks import require_spread, require_spread_by_footers
 from dpmask.lake.columns import Rows, as_floats, float_schema, floats, require_numeric, room
-from dpmask.lake.stretches import stretches
 from dpmask.masking.fitted import FittedColumns
 from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_columns
@@ -74,37 +73,20 @@ class RandomRotation:
         require_spread_by_footers(table, self.columns, _WHO)
 
     def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> FittedRotation:
-        """Draw the matrix, bound to the table by its range."""
+        """Draw the matrix, bound to the table by one pass for its range."""
         source = tables.as_table(table, _WHO)
         secret = make_key(_WHO, key=key, seed=seed)
         self.check(source)
-        seen = self._surely_even(source) or self._seen(source)
-        own = secret.subkey(f"rotation {told_apart(source, self.columns, seen.values, seen.low, seen.high)}")
-        size = len(self.columns)
-        matrix = haar_orthogonal(record_normals(own, 0, size * size).reshape(size, size))
-        fitted = FittedRotation(self, matrix, _unevenness(seen) > _UNEVEN, own)
-        for warning in fitted.warnings():
-            warnings.warn(warning, stacklevel=2)
-        return fitted
-
-    def _surely_even(self, source: tables.Table) -> Moments | None:
-        """Some records of columns that earlier steps made, if these show that a pass would find nothing to speak of.
-
-        The matrix is not bound to such columns, so only refusals and warnings need them. Missing values that are not
-        among these records are refused when they are masked.
-        """
-        if source.nullable.intersection(self.columns) or not source.changed.issuperset(self.columns):
-            return None
-        few = stretches(source)
-        seen = few.reduce(self.columns, column_moments, merge_moments, "rotation: look")
-        complete = (seen.values == sum(block.rows for block in few.blocks)).all()
-        return seen if complete and (seen.sd > 0.0).all() and _unevenness(seen) < _UNEVEN / 2 else None
-
-    def _seen(self, source: tables.Table) -> Moments:
         seen = source.reduce(self.columns, column_moments, merge_moments, "rotation: range")
         require_spread(seen, self.columns, _WHO)
         self._require_complete(seen, source.rows)
-        return seen
+        own = secret.subkey(f"rotation {told_apart(source, self.columns, seen.values, seen.low, seen.high)}")
+        size = len(self.columns)
+        matrix = haar_orthogonal(record_normals(own, 0, size * size).reshape(size, size))
+        fitted = FittedRotation(self, matrix, float(seen.sd.max() / seen.sd.min()) > _UNEVEN, own)
+        for warning in fitted.warnings():
+            warnings.warn(warning, stacklevel=2)
+        return fitted
 
     def _require_complete(self, seen: Moments, rows: int) -> None:
         for column, values in zip(self.columns, seen.values.tolist(), strict=True):
@@ -113,11 +95,6 @@ class RandomRotation:
                     f"{_WHO}: column '{column}' is missing in {rows - values} records, which cannot be "
                     f"rotated. {_ADVICE}"
                 )
-
-
-def _unevenness(seen: Moments) -> float:
-    """How many times larger the largest standard deviation is than the smallest."""
-    return float(seen.sd.max() / seen.sd.min())
 
 
 @dataclass(frozen=True)

@@ -48,14 +48,15 @@ def test_a_checkpoint_of_something_else_is_refused(place, case):
     assert len(list(place.folder.rglob("pairing"))) == (said.get("order") != "input"), "that of the release"
 
 
-def test_a_checkpoint_of_other_libraries_is_refused(place):
+@pytest.mark.parametrize(("name", "other"), [("numpy", "1.0"), ("format", "dpmask checkpoint 2")])
+def test_a_checkpoint_of_other_libraries_is_refused(place, name, other):
     place.lake()
     stopped(place)
     told = json.loads(header(place).read_text())
-    header(place).write_text(json.dumps(told | {"numpy": "1.0"}))
+    header(place).write_text(json.dumps(told | {name: other}))
     ended = place.run("--resume")
     assert ended.code == 2
-    assert "was made with numpy 1.0, this is" in ended.err
+    assert f"was made with {name} {other}, this is" in ended.err
 
 
 def test_what_pairs_a_release_outlives_its_abandoned_checkpoint(place):

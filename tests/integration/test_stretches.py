@@ -19,12 +19,12 @@ def read(table):
 @pytest.mark.parametrize("block_rows", [10**6, 700, 120, 50])
 @pytest.mark.parametrize("row_group_size", [10**6, 333, 40])
 def test_the_same_records_for_any_blocks(tmp_path, block_rows, row_group_size):
-    table = people(3000)
+    table = people(5000)
     lake = dpmask.read_lake(
         str(write_lake(tmp_path / "lake", table, row_group_size=row_group_size)), block_rows=block_rows
     )
     _, rows = read(stretches(lake))
-    expected = [start + n for start in range(0, 3000, 600) for n in range(400)]
+    expected = [start + n for start in range(500, 5000, 1000) for n in range(400)]
     assert rows["id"].to_pylist() == expected
     fitted = dpmask.NoiseAddition(columns=["age", "income"], scale=0.1).fit(lake, seed=1)
     _, masked = read(stretches(lake.masked_by(fitted)))
@@ -32,8 +32,13 @@ def test_the_same_records_for_any_blocks(tmp_path, block_rows, row_group_size):
     assert masked.to_pydict() == whole.take(expected).to_pydict()
 
 
-def test_of_a_frame_and_of_few_records():
-    frame = people(2000).select(COLUMNS).to_pandas()
-    assert read(stretches(as_table(frame, "test")))[1]["id"].to_pylist() == list(range(2000))
-    few = as_table(frame.iloc[:3], "test")
-    assert sorted(set(read(stretches(few))[1]["id"].to_pylist())) == [0, 1, 2]
+@pytest.mark.parametrize("rows", [1, 7, 2000])
+def test_few_records_are_all_there_once(rows):
+    frame = people(rows).select(COLUMNS).to_pandas()
+    assert read(stretches(as_table(frame, "test")))[1]["id"].to_pylist() == list(range(rows))
+
+
+def test_of_a_frame():
+    frame = people(2500).select(COLUMNS).to_pandas()
+    _, rows = read(stretches(as_table(frame, "test")))
+    assert rows["id"].to_pylist() == [start + n for start in range(100, 2500, 500) for n in range(400)]

@@ -33,6 +33,16 @@ def test_the_tree_does_not_depend_on_the_workers(monkeypatch, count, threads):
     assert reduce_blocks(spelled, bracket, letters(count), "spell") == alone
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 13, 26])
+def test_files_are_summarised_by_the_same_tree(monkeypatch, count):
+    monkeypatch.setattr(tasks, "threads", lambda: 50)
+    files, summary = map_files(
+        lambda content, span: (span.number, content), bracket, letters(count), "spell", lambda known: {}
+    )
+    assert files == list(range(count))
+    assert summary == merge_tree([block.content for block in letters(count)], bracket)
+
+
 def test_the_tree_by_hand():
     assert merge_tree(list("abcde"), bracket) == "(((ab)(cd))e)"
 
