@@ -1,15 +1,16 @@
 """Moments of pairs of columns in one pass, up to order 4, in summaries that merge without cancellation.
 
-A summary keeps, for each pair of columns i and j, the sums of (x_i - c_i)^p (x_j - c_j)^q over the records that have
-both values. The centre c is about the mean of what the summary has seen, and each sum is about exactly that double. Two
-summaries are merged by moving both to a common centre, by the binomial formula. So nothing large is ever subtracted
-from something as large, wherever a column's mean lies and in whatever order its values come. No BLAS: its matrices are
-too small for it (9 ns of CPU a value against 3), and its threads would get in the way of Dask's.
+A summary keeps, for each pair of columns i and j, the sums of (x_i - c_ij)^p (x_j - c_ji)^q over the records that have
+both values. The centre c_ij is about the mean of x_i in these records, as far as the summary has seen them, and each
+sum is about exactly that double. Two summaries are merged by moving both to a common centre, by the binomial formula.
+So nothing large is ever subtracted from something as large, wherever a column's mean lies, in whatever order its values
+come, and whatever stands where the other value is missing. No BLAS: its matrices are too small for it (9 ns of CPU a
+value against 3), and its threads would get in the way of Dask's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import comb
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ _STRIP = 1 << 8  # rows whose powers stay in the fastest one
 
 
 class CoMoments(NamedTuple):
-    """Present values, infinite ones and range of each column; sums of powers (powers x columns x columns)."""
+    """Present values, infinite ones and range of each column; of each pair its centres and sums (powers x pairs)."""
 
     values: Counts
     infinite: Counts
@@ -41,16 +42,16 @@ class CoMoments(NamedTuple):
     sums: Floats
 
     def sum(self, p: int, q: int) -> Floats:
-        """For columns i and j the sum of (x_i - c_i)^p (x_j - c_j)^q over the records with both."""
+        """For columns i and j the sum of (x_i - c_ij)^p (x_j - c_ji)^q over the records with both."""
         return self.sums[_POWERS.index((p, q))] if (p, q) in _POWERS else self.sums[_POWERS.index((q, p))].T
 
     @property
     def moments(self) -> Moments:
         """Each column's own count, mean, squared deviations and range."""
         total, squares = self.sum(1, 0).diagonal(), self.sum(1, 1).diagonal()
-        step = total / np.maximum(self.values, 1)
-        mean = self.center + step
-        rest = (self.center - mean) + step
+        step, center = total / np.maximum(self.values, 1), self.center.diagonal()
+        mean = center + step
+        rest = (center - mean) + step
         return Moments(self.values, mean, rest, squares - total * step, self.low, self.high, self.infinite)
 
     def central(self, p: int, q: int) -> Floats:
@@ -91,7 +92,8 @@ def _without_gaps(columns: Sequence[Floats], order: int) -> CoMoments | None:
     sums[0], sums[1] = size, total[:, None]
     for power, product in ((2, 3), (4, 6), (5, 7)):  # a column's powers are its products with itself
         sums[power] = sums[product].diagonal()[:, None]
-    return CoMoments(np.full(count, size), np.zeros(count, np.int64), low, high, center, sums[: len(_OF_ORDER[order])])
+    centers = np.repeat(center[:, None], count, axis=1)
+    return CoMoments(np.full(count, size), np.zeros(count, np.int64), low, high, centers, sums[: len(_OF_ORDER[order])])
 
 
 def _about_mean(values: Floats) -> float:
@@ -107,27 +109,110 @@ def _about_mean(values: Floats) -> float:
 
 def _with_gaps(columns: Sequence[Floats], order: int) -> CoMoments:
     """The moments where values are missing or infinite: each pair of columns has its own records."""
-    present = [np.isfinite(values) for values in columns]
-    kept = [values[there] for values, there in zip(columns, present, strict=True)]
-    center, nothing = np.array([_about_mean(values) for values in kept]), np.zeros(len(columns))
-    sums = np.zeros((len(_POWERS), len(columns), len(columns)))
-    tile, there = np.empty((len(columns), _TILE)), np.ones((len(columns), _TILE))
+    count = len(columns)
+    present = np.array([np.isfinite(values) for values in columns])
+    center = _pair_means(columns, present)
+    low, high, sums = np.full(count, np.inf), np.full(count, -np.inf), np.zeros((len(_POWERS), count, count))
+    for tile, there in _tiles(columns, present):
+        np.minimum(low, np.where(there, tile, np.inf).min(axis=1), out=low)
+        np.maximum(high, np.where(there, tile, -np.inf).max(axis=1), out=high)
+        _add_pairs(tile, there, center, order > _LEAST_ORDER, sums)
+    infinite = np.array([np.isinf(values).sum() for values in columns])
+    return CoMoments(present.sum(axis=1), infinite, low, high, center, sums[: len(_OF_ORDER[order])])
+
+
+def _tiles(columns: Sequence[Floats], present: NDArray[np.bool_]) -> Iterator[tuple[Floats, Floats]]:
+    """Some rows at a time: the values, 0 where there is none, and 1 where there is one."""
     for start in range(0, len(columns[0]), _TILE):
-        rows = min(_TILE, len(columns[0]) - start)
-        for number, values in enumerate(columns):
-            np.subtract(values[start : start + rows], center[number], out=tile[number, :rows])
-            there[number, :rows] = present[number][start : start + rows]
-            tile[number, :rows][~present[number][start : start + rows]] = 0.0
-        _add_products(tile, nothing, rows, order > _LEAST_ORDER, np.zeros(len(columns)), sums)
-        _add_powers(tile, there, rows, sums)
-    return CoMoments(
-        np.array([len(values) for values in kept]),
-        np.array([np.isinf(values).sum() for values in columns]),
-        np.array([values.min(initial=np.inf) for values in kept]),
-        np.array([values.max(initial=-np.inf) for values in kept]),
-        center,
-        sums[: len(_OF_ORDER[order])],
-    )
+        there = present[:, start : start + _TILE]
+        tile = np.array([values[start : start + _TILE] for values in columns])
+        tile[~there] = 0.0
+        yield tile, there.astype(np.float64)
+
+
+def _pair_means(columns: Sequence[Floats], present: NDArray[np.bool_]) -> Floats:
+    """The mean of each column in the records that have another one, 0 where there is none.
+
+    As the first value and the mean distance from it: a constant deviates from its mean by exactly nothing.
+    """
+    count = len(columns)
+    first = np.zeros((count, count))
+    for i in range(count):
+        for j in range(i + 1):
+            both = present[i] & present[j]
+            place = int(both.argmax()) if len(both) else 0
+            if len(both) and both[place]:
+                first[i, j], first[j, i] = columns[i][place], columns[j][place]
+    sums = np.zeros((2, count, count))
+    for tile, there in _tiles(columns, present):
+        _add_distances(tile, there, first, sums)
+    return first + sums[1] / np.maximum(sums[0], 1.0)
+
+
+@compiled()
+def _add_distances(tile: Floats, there: Floats, first: Floats, sums: Floats) -> None:
+    """Add the records that have both of two columns, and the distances of each from a value of its own."""
+    for i in range(len(tile)):
+        for j in range(i + 1):
+            count, s10, s01, one, two = 0.0, 0.0, 0.0, first[i, j], first[j, i]
+            for row in range(tile.shape[1]):
+                both = there[i, row] * there[j, row]
+                count += both
+                s10 += (tile[i, row] - one) * both
+                s01 += (tile[j, row] - two) * both
+            sums[0, i, j] += count
+            sums[1, i, j] += s10
+            if i != j:
+                sums[0, j, i] += count
+                sums[1, j, i] += s01
+
+
+@compiled()
+def _add_pairs(tile: Floats, there: Floats, center: Floats, higher: bool, sums: Floats) -> None:
+    """Add the powers and products of the deviations of two columns, over the records that have both."""
+    for i in range(len(tile)):
+        for j in range(len(tile)):
+            c, d = center[i, j], center[j, i]
+            s00, s10, s20, s11 = _lower_sums(tile[i], tile[j], there[i], there[j], c, d)
+            sums[0, i, j] += s00
+            sums[1, i, j] += s10
+            sums[2, i, j] += s20
+            sums[3, i, j] += s11
+            if higher:
+                s30, s40, s21, s22, s31 = _higher_sums(tile[i], tile[j], there[i], there[j], c, d)
+                sums[4, i, j] += s30
+                sums[5, i, j] += s40
+                sums[6, i, j] += s21
+                sums[7, i, j] += s22
+                sums[8, i, j] += s31
+
+
+@compiled(part=True)
+def _lower_sums(x: Floats, y: Floats, has_x: Floats, has_y: Floats, c: float, d: float) -> tuple[float, ...]:
+    s00 = s10 = s20 = s11 = 0.0
+    for row in range(len(x)):
+        both = has_x[row] * has_y[row]
+        a, b = (x[row] - c) * both, (y[row] - d) * both
+        s00 += both
+        s10 += a
+        s20 += a * a
+        s11 += a * b
+    return s00, s10, s20, s11
+
+
+@compiled(part=True)
+def _higher_sums(x: Floats, y: Floats, has_x: Floats, has_y: Floats, c: float, d: float) -> tuple[float, ...]:
+    s30 = s40 = s21 = s22 = s31 = 0.0
+    for row in range(len(x)):
+        both = has_x[row] * has_y[row]
+        a, b = (x[row] - c) * both, (y[row] - d) * both
+        square, product = a * a, a * b
+        s30 += square * a
+        s40 += square * square
+        s21 += square * b
+        s22 += product * product
+        s31 += square * product
+    return s30, s40, s21, s22, s31
 
 
 @compiled()
@@ -179,33 +264,13 @@ def _product(x: Floats, y: Floats, count: int) -> float:
     return total
 
 
-@compiled()
-def _add_powers(tile: Floats, there: Floats, rows: int, sums: Floats) -> None:
-    """Add the powers of one column over the records that have another one; ``there`` is 1 where a value is present."""
-    for i in range(len(tile)):
-        for j in range(len(tile)):
-            s0 = s1 = s2 = s3 = s4 = 0.0
-            for row in range(rows):
-                value = tile[i, row] * there[j, row]
-                square = value * value
-                s0 += there[i, row] * there[j, row]
-                s1 += value
-                s2 += square
-                s3 += square * value
-                s4 += square * square
-            sums[0, i, j] += s0
-            sums[1, i, j] += s1
-            sums[2, i, j] += s2
-            sums[4, i, j] += s3
-            sums[5, i, j] += s4
-
-
 def merge_comoments(left: CoMoments, right: CoMoments) -> CoMoments:
     """The moments of both parts together."""
     values = left.values + right.values
     with np.errstate(over="ignore", invalid="ignore"):
-        center = left.center + (right.center - left.center) * (right.values / np.maximum(values, 1))
-        center = np.where(right.values == 0, left.center, np.where(left.values == 0, right.center, center))
+        some, more = left.sum(0, 0), right.sum(0, 0)
+        center = left.center + (right.center - left.center) * (more / np.maximum(some + more, 1.0))
+        center = np.where(more == 0, left.center, np.where(some == 0, right.center, center))
         sums = _recentred(left, center) + _recentred(right, center)
     return CoMoments(
         values,
@@ -219,7 +284,7 @@ def merge_comoments(left: CoMoments, right: CoMoments) -> CoMoments:
 
 def _recentred(one: CoMoments, center: Floats) -> Floats:
     """The sums about another centre."""
-    step = (one.center - center)[:, None] + np.zeros(len(center))
+    step = one.center - center
     return np.array([_moved(one, step, step.T, p, q) for p, q in _POWERS[: len(one.sums)]])
 
 

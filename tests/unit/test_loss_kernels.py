@@ -65,6 +65,25 @@ def test_comoments_do_not_cancel():
         assert whole.central(p, q) == pytest.approx(plain(exact, p, q), rel=1e-11), (p, q)
 
 
+@pytest.mark.parametrize("size", [100, 500, 5000])
+def test_what_stands_where_the_other_value_is_missing_does_not_matter(size):
+    """Such as a code for 'does not apply', larger than anything else."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=5000)
+    values = np.array([x, x / 2 + rng.normal(size=5000), rng.normal(size=5000)])
+    values[0, 100:3000:145], values[1, 100:3000:145] = 999_999_999.0, np.nan
+    parts = [comoments(list(values[:, start : start + size]), 4) for start in range(0, 5000, size)]
+    found = parts[0]
+    for part in parts[1:]:
+        found = merge_comoments(found, part)
+    for p, q in POWERS:
+        both = [found.central(p, q)[:2, :2], plain(values, p, q)[:2, :2]]
+        assert both[0][0, 1] == pytest.approx(both[1][0, 1], rel=1e-10), (p, q)
+        assert both[0][1, 0] == pytest.approx(both[1][1, 0], rel=1e-10), (p, q)
+    there = ~np.isnan(values[1])
+    assert found.correlation[0, 1] == pytest.approx(np.corrcoef(values[:2, there])[0, 1], rel=1e-12)
+
+
 def test_a_constant_column_has_exactly_no_variance():
     parts = [comoments([np.full(n, 0.1), np.arange(n) * 0.3], 4) for n in (3, 1000, 7)]
     found = merge_comoments(merge_comoments(*parts[:2]), parts[2])
