@@ -36,7 +36,8 @@ class Grid(NamedTuple):
 
 def even_grid(low: float, high: float, most: int, whole: bool) -> Grid:
     """At most this many cells (and one or two for rounding) that cover a range; whole numbers lie inside their cell."""
-    step = round_step(max(high / most - low / most, 1.0 if whole else 0.0) or abs(low) / most or 1.0)
+    width = max(high / most - low / most, 1.0 if whole else 0.0) or abs(low) / most or 1.0
+    step = round_step(max(width, math.ulp(max(abs(low), abs(high)))))  # no two doubles lie closer
     shift = 0.5 if whole else 0.0
     first = math.floor((low + shift) / step)
     return Grid(step, first, math.floor((high + shift) / step) - first + 1, shift)

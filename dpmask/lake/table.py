@@ -55,15 +55,15 @@ class Meeting(Masking, Protocol):
         """The whole table, masked."""
 
 
-class First(Protocol):
-    """A function of some columns of a block."""
+class Onlooker(Protocol):
+    """Who looks at some columns of a block."""
 
     @property
     def columns(self) -> Sequence[str]:
         """The columns it needs."""
 
     def __call__(self, rows: Rows, span: Span) -> Any:
-        """What it makes of them."""
+        """What is seen."""
 
 
 class Origin(NamedTuple):
@@ -207,7 +207,7 @@ class Table:
         return bool(pa.types.is_dictionary(self.masked_schema.field(column).type))
 
     def on_rows(
-        self, columns: Sequence[str], function: Callable[[Rows, Span], Any], first: First | None = None
+        self, columns: Sequence[str], function: Callable[[Rows, Span], Any], first: Onlooker | None = None
     ) -> Callable[[Any, Span], Any]:
         """A task that makes these columns from the stored ones it needs, through the steps that concern them.
 
@@ -230,7 +230,7 @@ def _on_rows(
     columns: tuple[str, ...],
     needed: tuple[str, ...],
     steps: tuple[Step, ...],
-    first: First | None,
+    first: Onlooker | None,
     content: Any,
     span: Span,
 ) -> Any:

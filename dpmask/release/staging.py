@@ -19,7 +19,7 @@ from dpmask.lake.columns import Rows
 from dpmask.lake.dropping import POSITION, with_positions
 from dpmask.lake.recipe import open_parquet
 from dpmask.lake.storage import Place
-from dpmask.lake.table import First, Origin, Table
+from dpmask.lake.table import Onlooker, Origin, Table
 from dpmask.lake.write import bare_schema, keep_categories, reordered, used_categories, write_positions, write_rows
 
 
@@ -58,8 +58,8 @@ def _nothing(left: None, right: None) -> None:
 class Watch(NamedTuple):
     """What is looked at while a table is masked: its blocks before and after, and how two parts are merged."""
 
-    before: First = _Unseeing()
-    after: First = _Unseeing()
+    before: Onlooker = _Unseeing()
+    after: Onlooker = _Unseeing()
     merge: Callable[[Any, Any], Any] = _nothing
 
 
@@ -95,7 +95,7 @@ class _Beside(NamedTuple):
         return "<Beside>"
 
 
-def _with_original(look: First, task: Callable[[Any, Span], Any], both: _Beside, span: Span) -> tuple[Any, Any]:
+def _with_original(look: Onlooker, task: Callable[[Any, Span], Any], both: _Beside, span: Span) -> tuple[Any, Any]:
     return look(both.original.read(look.columns), span), task(both.content, span)
 
 
@@ -161,7 +161,7 @@ def _name(number: int) -> str:
 
 
 def _write(
-    folder: Folder, categories: Mapping[str, frozenset[int]], look: First, rows: Rows, span: Span
+    folder: Folder, categories: Mapping[str, frozenset[int]], look: Onlooker, rows: Rows, span: Span
 ) -> tuple[StagedFile, Any]:
     """Write one block, and which records its rows are; and what is seen of it."""
     name, positions = _name(span.number), None

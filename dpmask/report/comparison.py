@@ -180,12 +180,18 @@ def _numbers(
 
 def _bars(bars: Bars) -> dict[str, Any]:
     return {
-        "edges": [float(f"{edge:.12g}") for edge in bars.edges],
+        "edges": _clean(bars.edges),
         "counts": list(bars.counts),
         "below": list(bars.below),
         "above": list(bars.above),
         "missing": list(bars.missing),
     }
+
+
+def _clean(edges: list[float]) -> list[float]:
+    """Edges as people write them, 0.3 and not 0.30000000000000004, as long as they can still be told apart."""
+    written = [float(f"{edge:.12g}") for edge in edges]
+    return written if len(set(written)) == len(edges) else edges
 
 
 def _category(name: str, before: Tally, after: Tally) -> dict[str, Any]:

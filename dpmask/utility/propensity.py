@@ -100,6 +100,11 @@ def propensity(
                 f"{_WHO}: column '{name}' has no value in any record of the sample. Take it out of columns."
             )
     features = _features(np.concatenate(drawn, axis=1), len(numeric))
+    if not features.size:
+        raise InputError(
+            f"{_WHO}: no value of {', '.join(others)} is shared by {_RARE:.0%} of the records, so there is nothing to "
+            "tell the tables apart by. Add numbers, or columns with fewer different values."
+        )
     return _result(features, [one.shape[1] for one in drawn])
 
 

@@ -94,6 +94,13 @@ def test_outliers_do_not_squeeze_the_bars(tmp_path):
     assert column["edges"][-1] < 200
 
 
+def test_edges_of_large_numbers_are_told_apart(tmp_path):
+    lake = dpmask.read_lake(str(write_lake(tmp_path / "one", pa.table({"x": [1e15, 1e15 + 1, 1e15 + 2] * 20}))))
+    (column,) = compare(lake, lake, ["x"])["columns"]
+    assert np.diff(column["edges"]).min() > 0
+    assert sum(column["counts"][0]) + column["below"][0] + column["above"][0] == 60
+
+
 def test_odd_columns(tmp_path):
     table = pa.table(
         {

@@ -110,3 +110,9 @@ def test_in_a_job(place):
     wrong = place.run(measure=[{"measure": "correlations", "columns": ["income"]}])
     assert wrong.code == 2
     assert "two or more" in wrong.err
+
+
+def test_propensity_needs_values_that_records_share():
+    frame = pd.DataFrame({"born": pd.date_range("2000-01-01", periods=500)})
+    with pytest.raises(InputError, match="no value of born is shared by 1% of the records"):
+        dpmask.utility.propensity(frame, frame, columns=["born"])
