@@ -17,7 +17,8 @@ PEER = """
 import sys, glob
 import pyarrow.parquet as pq
 source, target, settings = sys.argv[1:]
-settings = {"compression": "zstd", "use_dictionary": False, "use_byte_stream_split": True} if settings == "dpmask" else {}
+ours = {"compression": "zstd", "use_dictionary": False, "use_byte_stream_split": True, "max_rows_per_page": 1 << 17}
+settings = ours if settings == "dpmask" else {}
 paths = sorted(glob.glob(source + "/*.parquet"))
 for path in paths:
     pq.ParquetFile(path).read(use_threads=False)
