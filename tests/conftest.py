@@ -97,6 +97,18 @@ JOB = {
 }
 
 
+def refinement_step(*least):
+    """A step that refines ``people`` under two requirements, with so many records in the groups of each."""
+    quasi = [["age", "region"], ["children", "born"]]
+    return {
+        "method": "refinement",
+        "requirements": [{"columns": columns, "k": k} for columns, k in zip(quasi, least, strict=True)],
+        "taxonomies": {"region": {"land": {"coast": ["north", "east"], "inland": ["south"]}}},
+        "domains": {"age": [0, 100], "children": [0, 10], "born": ["1970-01-01", "2030-01-01"]},
+        "guide": {"column": "member"},
+    }
+
+
 class Ended(NamedTuple):
     code: int
     out: str

@@ -80,16 +80,15 @@ def map_files(
     """
     parts = Parts(label, spans_of(blocks))
 
-    def heard(run: Run, found: tuple[list[Any], bytes]) -> None:
-        parts.keep(run.spans[0].number, Made(tuple(span.number for span in run.spans), *found))
+    def heard(run: Run, made: Made) -> None:
+        parts.keep(made.numbers[0], made)
 
     with journalled(None):
         made = _still_there(list(parts.known.values()), standing)
         numbers = {number for one in made for number in one.numbers}
         parts.stood(len(numbers))
         runs = runs_of(blocks, without=numbers)
-        found = computed(partial(_files_of_run, function, merge), runs, label, heard)
-    made += [Made(tuple(span.number for span in run.spans), *one) for run, one in zip(runs, found, strict=True)]
+        made += computed(partial(_files_of_run, function, merge), runs, label, heard)
     made.sort(key=lambda one: one.numbers)
     files = {number: file for one in made for number, file in zip(one.numbers, one.files, strict=True)}
     return [files[number] for number in range(len(blocks))], _merged([one.summary for one in made], merge)
@@ -117,9 +116,10 @@ def _still_there(known: list[Made], standing: Callable[[dict[int, Any]], dict[in
     return runs
 
 
-def _files_of_run(function: Any, merge: Any, spans: Sequence[Span], contents: list[Any]) -> tuple[list[Any], bytes]:
+def _files_of_run(function: Any, merge: Any, spans: Sequence[Span], contents: list[Any]) -> Made:
     files, summaries = zip(*map_run(function, spans, contents), strict=True)
-    return list(files), zlib.compress(dumps(merge_tree(list(summaries), merge)), 1)
+    packed = zlib.compress(dumps(merge_tree(list(summaries), merge)), 1)
+    return Made(tuple(span.number for span in spans), list(files), packed)
 
 
 def _merged(packed: list[bytes], merge: Callable[[Summary, Summary], Summary]) -> Summary:

@@ -140,8 +140,8 @@ def _pair_means(columns: Sequence[Floats], present: NDArray[np.bool_]) -> Floats
     for i in range(count):
         for j in range(i + 1):
             both = present[i] & present[j]
-            place = int(both.argmax()) if len(both) else 0
-            if len(both) and both[place]:
+            place = int(both.argmax())
+            if both[place]:
                 first[i, j], first[j, i] = columns[i][place], columns[j][place]
     sums = np.zeros((2, count, count))
     for tile, there in _tiles(columns, present):

@@ -18,9 +18,8 @@ from dpmask.lake.plan import Piece
 from dpmask.lake.storage import Place, told
 
 _BATCH = 1 << 16
-_BUFFER = (
-    1 << 20
-)  # bytes of a local column that are read at a time: fresh memory for all of it costs more than decoding
+_BUFFER = 1 << 20
+"""Bytes of a local column to read at a time: fresh memory for all of it would cost more than decoding it."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from conftest import JOB
+from conftest import JOB, refinement_step
 
 from dpmask.engine import passes
 from dpmask.errors import StorageError
@@ -11,13 +11,7 @@ from dpmask.job import stages
 
 NUMBERS = ["age", "income"]
 FUZZY = {"method": "fuzzy_microaggregation", "columns": NUMBERS, "clusters": 5, "fuzziness": 1.4}
-REFINEMENT = {
-    "method": "refinement",
-    "requirements": [{"columns": ["age", "region"], "k": 10}, {"columns": ["children", "born"], "k": 5}],
-    "taxonomies": {"region": {"land": {"coast": ["north", "east"], "inland": ["south"]}}},
-    "domains": {"age": [0, 100], "children": [0, 10], "born": ["1970-01-01", "2030-01-01"]},
-    "guide": {"column": "member"},
-}
+REFINEMENT = refinement_step(10, 5)
 DROPPING = REFINEMENT | {"suppress_records": 0.1}
 MASKS = {
     "noise": [JOB["mask"][0]],

@@ -5,15 +5,9 @@ from itertools import pairwise
 
 import pyarrow.parquet as pq
 import pytest
-from conftest import people
+from conftest import people, refinement_step
 
-STEP = {
-    "method": "refinement",
-    "requirements": [{"columns": ["age", "region"], "k": 20}, {"columns": ["children", "born"], "k": 10}],
-    "taxonomies": {"region": {"land": {"coast": ["north", "east"], "inland": ["south"]}}},
-    "domains": {"age": [0, 100], "children": [0, 10], "born": ["1970-01-01", "2030-01-01"]},
-    "guide": {"column": "member"},
-}
+STEP = refinement_step(20, 10)
 
 
 def test_a_release_of_labels(place):
