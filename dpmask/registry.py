@@ -19,18 +19,12 @@ def module_of(found: Any) -> Any:
     return sys.modules[found.__module__]
 
 
-def lazy_names(
-    package: str, places: Mapping[str, str], names: dict[str, Any]
-) -> tuple[Callable[[str], Any], Callable[[str], Any]]:
-    """For a package with these names: what finds one of them, and its ``__getattr__``."""
+def lazy_names(module: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a module whose public names stand elsewhere and are loaded when first used."""
 
     def find(name: str) -> Any:
-        names[name] = found = loaded(places[name])  # over the module of the same name
-        return found
-
-    def missing(name: str) -> Any:
         if name in places:
-            return find(name)
-        raise AttributeError(f"module '{package}' has no attribute '{name}'")
+            return loaded(places[name])
+        raise AttributeError(f"module '{module}' has no attribute '{name}'")
 
-    return find, missing
+    return find, lambda: sorted(places)

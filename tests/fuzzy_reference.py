@@ -1,4 +1,4 @@
-"""The plain NumPy form of dpmask.kernels.fuzzy: slow, needs rows x clusters x columns, written to be compared with the papers.
+"""The plain NumPy form of dpmask.kernels.fuzzy.center_sums: slow, needs rows x clusters x columns, written to be compared with the papers.
 
 x: columns x rows. v: clusters x columns. u: clusters x rows. Equation numbers are those of Torra (2020); the tolerance is
 Algorithm 2 of Torra, Endo, Miyamoto (2009) with x_k + e_k in its Step 4.

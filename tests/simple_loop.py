@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmask.kernels.acceleration import Anderson
-from dpmask.kernels.fuzzy import center_sums
+from dpmask.kernels.fuzzy.acceleration import Anderson
+from dpmask.kernels.fuzzy.center_sums import center_sums
 from dpmask.kernels.projection import project
 
 

@@ -29,7 +29,7 @@ def on_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def working(scheduler: str | None, cluster: str | None) -> Iterator[Progress]:
     """Connected to the cluster, the progress of passes on the terminal."""
-    from dpmask.engine.cluster import connected
+    from dpmask.engine.cluster.connect import connected
     from dpmask.engine.progress import listening
 
     progress = Progress()

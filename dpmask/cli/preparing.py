@@ -52,7 +52,7 @@ def certificates(folder: str, days: int) -> None:
 
     Whoever has a key of FOLDER can use the cluster. Nothing is overwritten.
     """
-    from dpmask.engine.certificates import make_certificates
+    from dpmask.engine.cluster.certificates import make_certificates
 
     for path in make_certificates(folder, days):
         say(path)
@@ -71,7 +71,7 @@ def taxonomy() -> None:
 @told
 def taxonomy_check(file: str, lake: str, column: str | None, scheduler: str | None, cluster: str | None) -> None:
     """Show the tree in FILE, and how many records of LAKE each of its values has. Exit code 4 if it lacks any."""
-    from dpmask.engine.cluster import connected
+    from dpmask.engine.cluster.connect import connected
     from dpmask.job.taxonomy import check_taxonomy
 
     with connected(scheduler, cluster):

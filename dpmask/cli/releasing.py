@@ -79,9 +79,9 @@ def run(
 @told
 def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, as_json: bool) -> None:
     """Check a job as run would, and estimate passes, memory and time. Writes nothing."""
-    from dpmask.engine.cluster import connected
+    from dpmask.engine.cluster.connect import connected
+    from dpmask.job.estimate import plan as make_plan
     from dpmask.job.model import read_job
-    from dpmask.job.plan import plan as make_plan
 
     with connected(scheduler, cluster):
         planned = make_plan(read_job(job), overwrite=overwrite)
@@ -99,7 +99,7 @@ def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, 
 @told
 def verify(release: str, scheduler: str | None, cluster: str | None, signer: str | None, as_json: bool) -> None:
     """Re-read a release and recompute what its manifest claims."""
-    from dpmask.engine.cluster import connected
+    from dpmask.engine.cluster.connect import connected
     from dpmask.release.manifest import read_public_key
     from dpmask.release.verify import verify as check
 

@@ -12,8 +12,8 @@ from typing import Any
 from dpmask.clustering.features import find_features
 from dpmask.clustering.partition import FittedPartition, Search, Settings, bisecting
 from dpmask.engine.draws import Subkey, make_key
-from dpmask.lake import table as tables
 from dpmask.parameters import require_integer, require_number
+from dpmask.table import table as tables
 
 _WHO = "BisectingKMeans"
 

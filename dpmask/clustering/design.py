@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from dpmask.clustering.scaling import Scale, require_weights
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.covariance import Spread, merge_spread, spread
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.kernels.spread import Spread, merge_spread, spread
-from dpmask.lake.columns import Rows, floats, require_numeric
-from dpmask.lake.predictors import Predictors, find_predictors
-from dpmask.lake.table import Table
+from dpmask.lake.reading import Rows
+from dpmask.table.columns import floats, require_numeric
+from dpmask.table.encoders.one_hot import Predictors, find_predictors
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 

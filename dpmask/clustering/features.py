@@ -19,9 +19,10 @@ from dpmask.clustering.iteration import Records
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
-from dpmask.lake.coding import Coding, find_values, is_ordered, middles, value_coding
-from dpmask.lake.columns import Rows, require_known
-from dpmask.lake.table import Table
+from dpmask.lake.reading import Rows
+from dpmask.table.columns import require_known
+from dpmask.table.encoders.category import Coding, find_values, is_ordered, middles, value_coding
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 

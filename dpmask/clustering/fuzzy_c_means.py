@@ -36,11 +36,11 @@ from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key, record_uniforms
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.fuzzy import CenterSums, labels, largest_fuzziness, memberships, merge
-from dpmask.kernels.spread import Spread
-from dpmask.lake import table as tables
-from dpmask.lake.columns import is_numeric, require_numeric
+from dpmask.kernels.covariance import Spread
+from dpmask.kernels.fuzzy.center_sums import CenterSums, labels, largest_fuzziness, memberships, merge
 from dpmask.parameters import require_choice, require_flag, require_integer, require_number
+from dpmask.table import table as tables
+from dpmask.table.columns import is_numeric, require_numeric
 
 Floats = NDArray[np.float64]
 

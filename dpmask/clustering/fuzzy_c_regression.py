@@ -27,12 +27,12 @@ from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, reduce_blocks
 from dpmask.errors import JobError
-from dpmask.kernels.least_squares import solve_models
-from dpmask.kernels.regression import ModelSums, errors_at, model_sums, shares_at
-from dpmask.lake import table as tables
-from dpmask.lake.columns import Rows
-from dpmask.lake.predictors import require_predictors
+from dpmask.kernels.regression.gram import ModelSums, errors_at, model_sums, shares_at
+from dpmask.kernels.regression.least_squares import solve_models
+from dpmask.lake.reading import Rows
 from dpmask.parameters import require_choice, require_integer, require_number
+from dpmask.table import table as tables
+from dpmask.table.encoders.one_hot import require_predictors
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

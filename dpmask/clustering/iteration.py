@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.acceleration import Anderson
-from dpmask.kernels.fuzzy import CenterSums, center_sums
+from dpmask.kernels.fuzzy.acceleration import Anderson
+from dpmask.kernels.fuzzy.center_sums import CenterSums, center_sums
+from dpmask.kernels.fuzzy.starts import spread_out
 from dpmask.kernels.projection import Feasible, project
-from dpmask.kernels.starts import spread_out
 
 Floats = NDArray[np.float64]
 

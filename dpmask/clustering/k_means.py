@@ -15,9 +15,9 @@ from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
 from dpmask.clustering.partition import FittedPartition, Search, Settings, flat
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.errors import JobError
-from dpmask.lake import table as tables
-from dpmask.lake.columns import is_numeric, require_known
 from dpmask.parameters import require_choice, require_flag, require_integer, require_number
+from dpmask.table import table as tables
+from dpmask.table.columns import is_numeric, require_known
 
 _WHO = "KMeans"
 _CRISP = 1.0

@@ -22,9 +22,10 @@ from dpmask.clustering.scaling import joined
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError
-from dpmask.kernels.fuzzy import CenterSums, labels, merge
-from dpmask.lake import table as tables
-from dpmask.lake.columns import Rows, require_known
+from dpmask.kernels.fuzzy.center_sums import CenterSums, labels, merge
+from dpmask.lake.reading import Rows
+from dpmask.table import table as tables
+from dpmask.table.columns import require_known
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

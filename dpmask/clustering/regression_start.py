@@ -19,10 +19,10 @@ from dpmask.clustering.iteration import Model, Records, plus_plus, solve
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Run, Span, hold_joined, map_blocks
 from dpmask.errors import InputError
-from dpmask.kernels.fuzzy import memberships
-from dpmask.kernels.regression import ModelSums, start_sums
-from dpmask.lake.columns import Rows
-from dpmask.lake.table import Table
+from dpmask.kernels.fuzzy.center_sums import memberships
+from dpmask.kernels.regression.gram import ModelSums, start_sums
+from dpmask.lake.reading import Rows
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 

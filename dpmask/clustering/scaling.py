@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.constraints import Constraints, parse_constraints
 from dpmask.clustering.iteration import Records
+from dpmask.constraints.sets import Constraints, parse_constraints
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.covariance import Spread, merge_spread, spread
 from dpmask.kernels.projection import Feasible, InconsistentConstraintsError, feasible_set, project
-from dpmask.kernels.spread import Spread, merge_spread, spread
-from dpmask.lake.table import Table
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 

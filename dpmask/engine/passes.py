@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from dask.delayed import Delayed, delayed
 
-from dpmask.engine.checkpoint import Parts, Shelf, dumps, journalled, loads, remembered, shelved
 from dpmask.engine.dispatch import fits_in_memory, threads
 from dpmask.engine.guard import Failure, guarded
+from dpmask.engine.journal import Parts, Shelf, dumps, journalled, loads, remembered, shelved
 from dpmask.engine.tasks import (
     Block,
     Blocks,

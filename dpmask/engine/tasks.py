@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from dask.delayed import Delayed, delayed
 
-from dpmask.engine import checkpoint, progress
+from dpmask.engine import journal as checkpoint
+from dpmask.engine import progress
 from dpmask.engine.dispatch import Watch, finished, kept, threads
 from dpmask.engine.guard import Failure, guarded
 from dpmask.errors import ClusterError

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from dpmask import __version__
-from dpmask.engine.cluster import COMPUTING
+from dpmask.engine.cluster.connect import COMPUTING
 from dpmask.job.measures import about
 from dpmask.job.prepare import Prepared
 from dpmask.release.claims import standing_claims

@@ -22,9 +22,9 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dpmask import __version__
-from dpmask.engine.checkpoint import Journal, dumps, journalled, loads
-from dpmask.engine.cluster import COMPUTING
+from dpmask.engine.cluster.connect import COMPUTING
 from dpmask.engine.draws import Subkey
+from dpmask.engine.journal import Journal, dumps, journalled, loads
 from dpmask.errors import DpmaskError, InputError, JobError, StorageError
 from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared
 from dpmask.lake.storage import Place

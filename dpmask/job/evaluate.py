@@ -9,17 +9,18 @@ from typing import Any, NamedTuple
 
 from dpmask.engine.progress import note
 from dpmask.errors import DpmaskError, InputError, JobError
-from dpmask.job.measures import MEASURES, about, from_roles, measure_function, module_of, takers
+from dpmask.job.measures import about, from_roles, module_of, takers
 from dpmask.job.prepare import check_writable
-from dpmask.lake.columns import is_numeric, require_known
 from dpmask.lake.footers import MANIFEST, glob_root
-from dpmask.lake.pairing import in_source_order, pair_by_column, recut
-from dpmask.lake.source import BLOCK_ROWS, Lake, read_lake
 from dpmask.lake.storage import Place
-from dpmask.lake.table import Table
+from dpmask.measures import MEASURES, measure_function
 from dpmask.release.manifest import parse
 from dpmask.report.comparison import compare
 from dpmask.report.page import evaluation_page
+from dpmask.table.alignment import in_source_order, pair_by_column, recut
+from dpmask.table.columns import is_numeric, require_known
+from dpmask.table.lake import BLOCK_ROWS, Lake, read_lake
+from dpmask.table.table import Table
 
 _WHO = "evaluate"
 POSITION = "position"

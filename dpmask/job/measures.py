@@ -8,19 +8,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from dpmask import registry, risk, utility
+from dpmask import registry
 from dpmask.errors import InputError, JobError
-from dpmask.lake.columns import is_numeric, require_numeric
-from dpmask.lake.table import Table
-from dpmask.utility.looking import passes_for
-from dpmask.utility.together import SHARED, Asked, groups_of, needs_of, take_together
-
-MEASURES = {**utility.MEASURES, **risk.MEASURES}
-
-
-def measure_function(name: str) -> Any:
-    """The function behind a job's ``measure:``."""
-    return (risk if name in risk.MEASURES else utility).measure_function(name)
+from dpmask.measures import measure_function
+from dpmask.measures.utility.first_pass import passes_for
+from dpmask.measures.utility.shared_passes import SHARED, Asked, groups_of, needs_of, take_together
+from dpmask.table.columns import is_numeric, require_numeric
+from dpmask.table.table import Table
 
 
 def from_roles(name: str) -> Mapping[str, str]:

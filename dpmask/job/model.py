@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from dpmask.errors import JobError, nearest
-from dpmask.job.measures import MEASURES, from_roles, measure_function
-from dpmask.job.reading import JobText, KeyPath
+from dpmask.job.job_text import JobText, KeyPath
+from dpmask.job.measures import from_roles
 from dpmask.masking import METHODS, method_class
+from dpmask.measures import MEASURES, measure_function
 from dpmask.release.policy import Rule, check_rule, parse_rule
 
 

@@ -14,11 +14,11 @@ from dpmask.errors import AccessError, InputError, JobError, TargetError, neares
 from dpmask.job.measures import check_columns, named_columns
 from dpmask.job.model import Job
 from dpmask.lake.footers import glob_root
-from dpmask.lake.source import Lake, read_lake
 from dpmask.lake.storage import Place
-from dpmask.lake.table import Table
 from dpmask.release.manifest import canonical
 from dpmask.release.publish import Standing, standing_release
+from dpmask.table.lake import Lake, read_lake
+from dpmask.table.table import Table
 
 STAGING, PAIRING, SOURCE = "staging", "pairing", "source.json"
 """In a run's private folder: the masked files, which record each row was, and what was released from."""

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from dpmask import __version__
-from dpmask.engine.cluster import connected
+from dpmask.engine.cluster.connect import connected
 from dpmask.engine.guard import told_safely
 from dpmask.engine.progress import Watcher, listening
 from dpmask.errors import DpmaskError, Interrupted, PolicyRefusal

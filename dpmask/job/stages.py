@@ -12,8 +12,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from dpmask.engine.checkpoint import flush
 from dpmask.engine.draws import Subkey
+from dpmask.engine.journal import flush
 from dpmask.errors import DpmaskError, InputError, PolicyRefusal, StorageError, TargetError, VerificationError
 from dpmask.job.account import account, public_part
 from dpmask.job.checkpoint import Checkpoint
@@ -21,7 +21,6 @@ from dpmask.job.measures import takers
 from dpmask.job.model import Job
 from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared, in_the_way, open_lake, prepare
 from dpmask.lake.storage import Place
-from dpmask.lake.table import Table
 from dpmask.release.manifest import build, check_signature
 from dpmask.release.policy import Verdict, judge
 from dpmask.release.publish import clear_leftovers, page_path, publish, release_id, statement_path
@@ -30,6 +29,7 @@ from dpmask.release.verify import verify
 from dpmask.report.comparison import Comparison, comparison, merge_seen
 from dpmask.report.page import public_page, report_page
 from dpmask.report.statement import statement
+from dpmask.table.table import Table
 
 Tell = Callable[[str], None]
 

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from dpmask.errors import InputError, JobError
+from dpmask.job.job_text import JobText, KeyPath
 from dpmask.job.measures import about
 from dpmask.job.model import Job, understood
 from dpmask.job.prepare import Prepared, folders, prepare
-from dpmask.job.reading import JobText, KeyPath
 from dpmask.job.stages import Run, mask_and_measure
 from dpmask.lake.storage import Place
 from dpmask.release.policy import Rule, judge

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from dpmask.lake.coding import find_values, told_lacking
-from dpmask.lake.columns import require_known
-from dpmask.lake.source import read_lake
-from dpmask.lake.taxonomy import Branch, read_taxonomy
+from dpmask.table.columns import require_known
+from dpmask.table.encoders.category import find_values, told_lacking
+from dpmask.table.lake import read_lake
+from dpmask.table.taxonomy import Branch, read_taxonomy
 
 _WHO = "taxonomy check"
 _SMALL = 10

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.compile import compiled
 from dpmask.kernels.moments import Moments
-from dpmask.kernels.vector_math import compiled, total_of
+from dpmask.kernels.vector_math import total_of
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.order import order_keys, positions_in
+from dpmask.kernels.order.float_order import order_keys, positions_in
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled
+from dpmask.kernels.compile import compiled
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -12,7 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled, log2
+from dpmask.kernels.compile import compiled
+from dpmask.kernels.vector_math import log2
 
 _TILE = 4096  # draws whose temporaries stay in the cache
 _HALF_MIDDLE = 0.425

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled, read_only
+from dpmask.kernels.compile import compiled, read_only
 
 Floats = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.vector_math import compiled, read_only
+from dpmask.kernels.compile import compiled, read_only
 
 Words = NDArray[np.uint64]
 Places = NDArray[np.int64]

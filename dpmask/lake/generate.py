@@ -20,7 +20,7 @@ from dpmask.engine.draws import Subkey, make_key, record_uniforms
 from dpmask.engine.passes import Block, Span, map_blocks
 from dpmask.errors import InputError, JobError, TargetError
 from dpmask.kernels import census
-from dpmask.lake.recipe import open_parquet
+from dpmask.lake.reading import open_parquet
 from dpmask.lake.storage import Place
 
 MARK = "_generated.json"

@@ -7,13 +7,13 @@ from typing import Any
 from dpmask.registry import loaded
 
 METHODS = {
-    "fuzzy_microaggregation": "dpmask.masking.fuzzy_microaggregation:FuzzyMicroaggregation",
-    "ipso": "dpmask.masking.ipso:IPSO",
+    "fuzzy_microaggregation": "dpmask.masking.microaggregation.fuzzy:FuzzyMicroaggregation",
+    "ipso": "dpmask.masking.synthesis.ipso:IPSO",
     "membership_transform": "dpmask.masking.membership_transform:MembershipTransform",
-    "microaggregation": "dpmask.masking.microaggregation:Microaggregation",
+    "microaggregation": "dpmask.masking.microaggregation.mdav:Microaggregation",
     "noise": "dpmask.masking.noise:NoiseAddition",
-    "refinement": "dpmask.masking.refinement:TopDownRefinement",
-    "regression_synthesis": "dpmask.masking.regression_synthesis:RegressionSynthesis",
+    "refinement": "dpmask.masking.refinement.method:TopDownRefinement",
+    "regression_synthesis": "dpmask.masking.synthesis.regression:RegressionSynthesis",
     "rotation": "dpmask.masking.rotation:RandomRotation",
     "swapping": "dpmask.masking.swapping:RankSwapping",
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from dpmask.lake import table as tables
-from dpmask.lake.columns import require_numeric
+from dpmask.table import table as tables
+from dpmask.table.columns import require_numeric
 
 
 class FittedColumns:

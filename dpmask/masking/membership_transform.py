@@ -26,12 +26,13 @@ from dpmask.engine.draws import Subkey, make_key
 from dpmask.errors import JobError, nearest
 from dpmask.kernels.membership import gaussian, s_shape, triangular, z_shape
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.lake import table as tables
-from dpmask.lake.checks import require_spread, require_spread_by_footers
-from dpmask.lake.columns import Rows, as_floats, float_schema, floats, require_numeric, room
+from dpmask.lake.reading import Rows
+from dpmask.masking.draw_purpose import told_apart
 from dpmask.masking.fitted import FittedColumns
-from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_choice, require_columns
+from dpmask.table import table as tables
+from dpmask.table.checks import require_spread, require_spread_by_footers
+from dpmask.table.columns import as_floats, float_schema, floats, require_numeric, room
 
 _WHO = "MembershipTransform"
 _SHAPES: dict[str, Callable[..., NDArray[np.float64]]] = {

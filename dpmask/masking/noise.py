@@ -29,15 +29,16 @@ from numpy.typing import NDArray
 
 from dpmask.engine.draws import Subkey, make_key, record_normals
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.covariance import merge_spread, spread
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.noise import add_noise, mixed, mixing_matrix
-from dpmask.kernels.spread import merge_spread, spread
-from dpmask.lake import table as tables
-from dpmask.lake.checks import require_spread, require_spread_by_footers
-from dpmask.lake.columns import Rows, floats, require_numeric, room, rounding_step, type_range, with_floats
+from dpmask.lake.reading import Rows
+from dpmask.masking.draw_purpose import told_apart
 from dpmask.masking.fitted import FittedColumns
-from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_columns, require_flag, require_number
+from dpmask.table import table as tables
+from dpmask.table.checks import require_spread, require_spread_by_footers
+from dpmask.table.columns import floats, require_numeric, room, rounding_step, type_range, with_floats
 
 Floats = NDArray[np.float64]
 

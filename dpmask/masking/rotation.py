@@ -26,12 +26,13 @@ from dpmask.engine.draws import Subkey, make_key, record_normals
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.rotation import haar_orthogonal, rotated
-from dpmask.lake import table as tables
-from dpmask.lake.checks import require_spread, require_spread_by_footers
-from dpmask.lake.columns import Rows, as_floats, float_schema, floats, require_numeric, room
+from dpmask.lake.reading import Rows
+from dpmask.masking.draw_purpose import told_apart
 from dpmask.masking.fitted import FittedColumns
-from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_columns
+from dpmask.table import table as tables
+from dpmask.table.checks import require_spread, require_spread_by_footers
+from dpmask.table.columns import as_floats, float_schema, floats, require_numeric, room
 
 _WHO = "RandomRotation"
 _UNEVEN = 10.0

@@ -34,15 +34,16 @@ from dpmask.engine.exchange import Piece, hold_exchanged
 from dpmask.engine.passes import Run, Span
 from dpmask.errors import InputError
 from dpmask.kernels.moments import column_moments, merge_moments
-from dpmask.kernels.order import order_keys
+from dpmask.kernels.order.float_order import order_keys
 from dpmask.kernels.swapping import Cuts, shard_of, swapped
-from dpmask.lake import table as tables
-from dpmask.lake.checks import require_spread, require_spread_by_footers
-from dpmask.lake.columns import Rows, floats, require_numeric, stored
-from dpmask.lake.order import order_statistics, value_positions
+from dpmask.lake.reading import Rows
+from dpmask.masking.draw_purpose import told_apart
 from dpmask.masking.fitted import FittedColumns
-from dpmask.masking.purpose import told_apart
 from dpmask.parameters import require_columns, require_number
+from dpmask.table import table as tables
+from dpmask.table.checks import require_spread, require_spread_by_footers
+from dpmask.table.columns import floats, require_numeric, stored
+from dpmask.table.quantiles import order_statistics, value_positions
 
 Integers = NDArray[np.int64]
 

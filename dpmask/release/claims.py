@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.constraints import Constraints, parse_constraints
-from dpmask.lake.columns import float_kind
-from dpmask.lake.grouping import group_sizes
-from dpmask.lake.table import Table
+from dpmask.constraints.sets import Constraints, parse_constraints
+from dpmask.table.columns import float_kind
+from dpmask.table.grouping import group_sizes
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 

@@ -15,12 +15,11 @@ from dpmask.engine.draws import Subkey, shuffled
 from dpmask.engine.passes import Block, Span, map_blocks, map_files
 from dpmask.engine.tasks import content_of
 from dpmask.errors import InputError
-from dpmask.lake.columns import Rows
-from dpmask.lake.dropping import POSITION, with_positions
-from dpmask.lake.recipe import open_parquet
+from dpmask.lake.reading import Rows, open_parquet
 from dpmask.lake.storage import Place
-from dpmask.lake.table import Onlooker, Origin, Table
-from dpmask.lake.write import bare_schema, keep_categories, reordered, used_categories, write_positions, write_rows
+from dpmask.lake.writing import bare_schema, keep_categories, reordered, used_categories, write_positions, write_rows
+from dpmask.table.dropping import POSITION, with_positions
+from dpmask.table.table import Onlooker, Origin, Table
 
 
 class StagedFile(NamedTuple):

@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from dpmask.engine.passes import Block, Span, map_blocks
 from dpmask.errors import InputError, VerificationError
 from dpmask.lake.footers import MANIFEST
-from dpmask.lake.source import read_lake
 from dpmask.lake.storage import Place
-from dpmask.lake.write import bare_schema, decode
+from dpmask.lake.writing import bare_schema, decode
 from dpmask.release.claims import broken_claims
 from dpmask.release.manifest import check_own_signature, check_signature, identity_of, parse
+from dpmask.table.lake import read_lake
 
 _SHOWN = 10
 

@@ -18,10 +18,11 @@ import numpy as np
 
 from dpmask.engine.passes import Span
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
-from dpmask.kernels.histogram import Bars, Counts, Grid, common_bars, even_grid, grid_counts
-from dpmask.lake.columns import Rows, category_counts, floats, is_category, is_numeric, rounding_step
-from dpmask.lake.stretches import stretches
-from dpmask.lake.table import Table
+from dpmask.kernels.order.histogram import Bars, Counts, Grid, common_bars, even_grid, grid_counts
+from dpmask.lake.reading import Rows
+from dpmask.table.columns import category_counts, floats, is_category, is_numeric, rounding_step
+from dpmask.table.sample_rows import stretches
+from dpmask.table.table import Table
 
 MOST_CORRELATED = 30
 """More columns than this make a heat map that nobody can read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmask.kernels.histogram import pooled
+from dpmask.kernels.order.histogram import pooled
 
 LEAST_SHOWN = 10
 """Fewer records than this are not shown by themselves to the public."""

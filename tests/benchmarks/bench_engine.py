@@ -23,7 +23,7 @@ from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, say, time
 LOCAL = Path(__file__).parents[2] / "cluster_config" / "local.yaml"
 FIRST = """
 import sys, time
-from dpmask.engine.cluster import connected
+from dpmask.engine.cluster.connect import connected
 from dpmask.engine.passes import Block, map_blocks
 with connected(cluster=sys.argv[1]):
     assert map_blocks(lambda content, span: content, [Block(0, 1, 7)], "first") == [7]

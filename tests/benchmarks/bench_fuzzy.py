@@ -17,7 +17,7 @@ from functools import reduce
 import numpy as np
 from common import COLUMNS, Path, PeakMemory, Population, numeric_lake, os, say
 
-from dpmask.kernels.fuzzy import center_sums, merge
+from dpmask.kernels.fuzzy.center_sums import center_sums, merge
 
 PASSES, THREADS, BLOCKS = 20, 2, 8
 

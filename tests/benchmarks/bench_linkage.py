@@ -20,8 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from common import COLUMNS, Path, PeakMemory, Population, numeric_lake, os, say
 
-from dpmask.kernels.linkage import Masked, Metric, Radii, search, true_radii
-from dpmask.kernels.record_tree import build_tree
+from dpmask.kernels.linkage.nearest import Masked, Metric, Radii, search, true_radii
+from dpmask.kernels.linkage.record_tree import build_tree
 
 THREADS = 2
 CENSUS = Path(os.environ.get("DPMASK_REFERENCE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "census.csv"

@@ -24,8 +24,8 @@ import pandas as pd
 from common import Path, PeakMemory, say, time
 
 import dpmask
-from dpmask.lake.taxonomy import read_taxonomy
-from dpmask.masking import refinement
+from dpmask.masking.refinement import method as refinement
+from dpmask.table.taxonomy import read_taxonomy
 
 DATA = Path(os.environ.get("DPMASK_REFERENCE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TREES = Path(__file__).parents[2] / "jobs" / "refined_adult" / "taxonomies"

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from common import Path, PeakMemory, say
 from threadpoolctl import threadpool_limits
 
-from dpmask.kernels.regression import model_sums
+from dpmask.kernels.regression.gram import model_sums
 
 INDEPENDENTS = [f"x{number}" for number in range(10)]
 DEPENDENTS = [f"y{number}" for number in range(10)]

@@ -16,7 +16,7 @@ OPEN = """
 import sys
 import dpmask
 from dpmask.engine.progress import listening
-from dpmask.lake.columns import floats
+from dpmask.table.columns import floats
 lakes = [dpmask.read_lake(folder, block_rows=int(sys.argv[4])) for folder in sys.argv[1:3]]
 columns = lakes[0].schema.names
 """

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from servers import CONFIG, cluster_file, dask_cluster, free_port
 
-from dpmask.engine.cluster_file import read_description
+from dpmask.engine.cluster.file import read_description
 
 WAYS = {"gateway", "kubernetes", "local", "scheduler", "slurm", "ssh", "tls"}
 
@@ -143,7 +143,7 @@ def test_a_wrong_file(place, case):
 )
 def test_a_missing_package_is_named_with_the_line_to_type(place, monkeypatch, way, module, extra):
     found = importlib.util.find_spec
-    monkeypatch.setattr("dpmask.engine.cluster_file.find_spec", lambda name: None if name == module else found(name))
+    monkeypatch.setattr("dpmask.engine.cluster.file.find_spec", lambda name: None if name == module else found(name))
     ended = place.dpmask("generate", "lake", "--cluster", CONFIG / f"{way}.yaml")
     assert ended.code == 2
     assert f"needs {module}. Type: pip install 'dpmask[{extra}]'" in ended.err

@@ -12,7 +12,7 @@ AT_ONCE = "from dpmask.engine import checkpoint\ncheckpoint._SECONDS = checkpoin
 
 LARGE = """
 from dpmask.clustering import fuzzy_c_means
-from dpmask.masking import fuzzy_microaggregation
+from dpmask.masking.microaggregation import fuzzy as fuzzy_microaggregation
 fuzzy_c_means._SAMPLE = fuzzy_microaggregation._LARGEST_CELL = 100
 """
 """Code that makes fuzzy clustering of a small table go through passes, as it does for a large one."""
@@ -21,7 +21,7 @@ fuzzy_c_means._SAMPLE = fuzzy_microaggregation._LARGEST_CELL = 100
 def as_if_large(monkeypatch):
     """The same in this process."""
     monkeypatch.setattr("dpmask.clustering.fuzzy_c_means._SAMPLE", 100)
-    monkeypatch.setattr("dpmask.masking.fuzzy_microaggregation._LARGEST_CELL", 100)
+    monkeypatch.setattr("dpmask.masking.microaggregation.fuzzy._LARGEST_CELL", 100)
 
 
 def cli(place, *arguments, code="", **options):

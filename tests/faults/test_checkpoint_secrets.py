@@ -7,9 +7,9 @@ from conftest import people
 from fault_tools import cli
 from resume_tools import CELLS, FUZZY, MASKS, MEASURES, header, stopped
 
-from dpmask.engine import checkpoint
+from dpmask.engine import journal as checkpoint
 from dpmask.job.checkpoint import _SEGMENT, _Seal
-from dpmask.kernels.order import order_keys
+from dpmask.kernels.order.float_order import order_keys
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pytest
 from conftest import people
 from resume_tools import CELLS, header, resumed, stopped
 
-from dpmask.engine import checkpoint, tasks
+from dpmask.engine import journal as checkpoint
+from dpmask.engine import tasks
 from dpmask.errors import StorageError
 from dpmask.lake.storage import Place
 

@@ -125,7 +125,7 @@ def test_errors_for_good(remote, proxy, monkeypatch):
     """The old release stays as it was; when the store is back, the run goes on from where it was."""
     assert remote.run(**remote.said, seed=8).code == 0
     old = bucket(remote.said["target"])
-    monkeypatch.setattr("dpmask.engine.checkpoint._SECONDS", 0.0)
+    monkeypatch.setattr("dpmask.engine.journal._SECONDS", 0.0)
     proxy.fail("503", 100, 10**9)
     ended = remote.run("--overwrite", **remote.said)
     assert ended.code == 5, ended.err

@@ -12,7 +12,7 @@ import pytest
 from conftest import JOB, people
 from fault_tools import as_if_large, wait_until
 
-from dpmask.engine import checkpoint
+from dpmask.engine import journal as checkpoint
 from dpmask.engine.passes import Block, hold_blocks, reduce_blocks
 
 NUMBERS = ["age", "income"]

@@ -5,7 +5,7 @@ import pandas as pd
 
 import dpmask
 from dpmask.engine.progress import listening
-from dpmask.lake import order
+from dpmask.table import quantiles as order
 
 NUMBERS = ["smooth", "tied", "holes", "far"]
 PIL = dpmask.utility.probabilistic_information_loss

@@ -6,9 +6,9 @@ import pytest
 from conftest import people, write_lake
 
 import dpmask
-from dpmask.lake.pairing import pair_by_column
 from dpmask.report.comparison import compare
 from dpmask.report.distributions import correlation_change, drawn_columns, public_columns
+from dpmask.table.alignment import pair_by_column
 
 COLUMNS = ["age", "income", "rate", "money", "name", "region", "member", "born"]
 

@@ -9,7 +9,7 @@ from linkage_reference import linkage, mahalanobis, ridge
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.risk import linkage_attack
+from dpmask.measures.risk import linkage_attack
 
 LINK = dpmask.risk.distance_linkage
 SETS = {"job": {"office": ["clerk", "teacher"], "any": ["clerk", "teacher", "smith", "farmer"]}}

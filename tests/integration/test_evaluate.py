@@ -11,7 +11,7 @@ from conftest import people, write_lake
 import dpmask
 from dpmask.errors import InputError, JobError
 from dpmask.job import evaluate as command
-from dpmask.lake import pairing
+from dpmask.table import alignment as pairing
 
 COLUMNS = ["income", "age", "children"]
 

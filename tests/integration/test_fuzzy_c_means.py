@@ -15,7 +15,7 @@ from conftest import write_lake
 import dpmask
 from dpmask.clustering import fuzzy_c_means
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.fuzzy import center_sums
+from dpmask.kernels.fuzzy.center_sums import center_sums
 
 COLUMNS = ["net", "tax", "gross"]
 

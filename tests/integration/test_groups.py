@@ -12,7 +12,7 @@ from parts import in_parts
 import dpmask
 from dpmask.engine import exchange
 from dpmask.errors import InputError, JobError
-from dpmask.lake import domains
+from dpmask.table.encoders import value_codes as domains
 
 measure = sys.modules[dpmask.risk.groups.__module__]
 QUASI = [["age", "region"], ["children", "member"]]

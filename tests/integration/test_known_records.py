@@ -11,9 +11,9 @@ from scipy.stats import ortho_group
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.chosen import choose, merge_chosen, record_words_of
-from dpmask.kernels.neighbours import Queries, merge_nearest, nearest
-from dpmask.kernels.recovery import linear, rotation
+from dpmask.kernels.hash_sample import choose, merge_chosen, record_words_of
+from dpmask.kernels.linkage.neighbours import Queries, merge_nearest, nearest
+from dpmask.kernels.linkage.recovery import linear, rotation
 
 COLUMNS = list("abcd")
 

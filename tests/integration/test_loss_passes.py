@@ -14,9 +14,10 @@ from dpmask.errors import JobError
 from dpmask.job.measures import passes_of as passes_counted
 from dpmask.job.measures import takers
 from dpmask.job.model import Measure
-from dpmask.lake import order
-from dpmask.utility import searching, summary
-from dpmask.utility.together import SHARED
+from dpmask.measures.utility import quantile_search as searching
+from dpmask.measures.utility import summary
+from dpmask.measures.utility.shared_passes import SHARED
+from dpmask.table import quantiles as order
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])

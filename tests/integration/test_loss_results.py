@@ -11,7 +11,7 @@ import dpmask
 from dpmask.errors import InputError, JobError
 from dpmask.guide import page
 from dpmask.job.model import Measure
-from dpmask.utility.together import SHARED
+from dpmask.measures.utility.shared_passes import SHARED
 
 
 @pytest.mark.parametrize("name", [*SHARED, "propensity"])
@@ -29,7 +29,7 @@ def test_measures_say_what_they_are():
     """Every measure's result has a definition, a direction and a source."""
     from typing import get_type_hints
 
-    from dpmask.job.measures import MEASURES, measure_function
+    from dpmask.measures import MEASURES, measure_function
 
     for name in MEASURES:
         result = get_type_hints(measure_function(name))["return"]

@@ -12,7 +12,7 @@ import pytest
 import dpmask
 from dpmask.engine import exchange
 from dpmask.errors import InputError, JobError
-from dpmask.masking import fuzzy_microaggregation
+from dpmask.masking.microaggregation import fuzzy as fuzzy_microaggregation
 
 COLUMNS = ["net", "tax", "gross"]
 SUM = "net + tax = gross"

@@ -11,8 +11,8 @@ from parts import in_parts
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.agreement import exact_patterns
-from dpmask.kernels.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
+from dpmask.kernels.linkage.agreement import exact_patterns
+from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
 
 measure = sys.modules[dpmask.risk.probabilistic_linkage.__module__]
 COLUMNS = ["smooth", "tied", "holes", "noise"]

@@ -11,7 +11,8 @@ import pytest
 from parts import in_parts
 
 import dpmask
-from dpmask.masking import refinement_drops, refinement_rounds
+from dpmask.masking.refinement import drops as refinement_drops
+from dpmask.masking.refinement import rounds as refinement_rounds
 
 TREE = {"any": {"ab": ["a", "b"], "cd": {"c": None, "d": None}, "e": None}}
 
@@ -70,7 +71,7 @@ def test_nor_on_the_budget_of_cells(embedded, partitions, client, monkeypatch):
 def test_nor_on_memory(embedded, monkeypatch):
     """Blocks that do not fit are coded anew in every round."""
     frame, expected, _ = embedded
-    monkeypatch.setattr("dpmask.masking.refinement_coding.fits_in_memory", lambda size: False)
+    monkeypatch.setattr("dpmask.masking.refinement.coding.fits_in_memory", lambda size: False)
     assert METHOD.fit(in_parts(frame, 3), seed=1).steps == expected.steps
 
 

@@ -5,8 +5,9 @@ import json
 import pytest
 from conftest import people
 
-from dpmask.job.measures import MEASURES, check_columns, measure_function
+from dpmask.job.measures import check_columns
 from dpmask.job.model import json_schema
+from dpmask.measures import MEASURES, measure_function
 
 STEP = {"measure": "distance_linkage", "columns": ["income", "age", "region"], "sample": 100}
 

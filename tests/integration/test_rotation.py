@@ -10,9 +10,9 @@ from transform_tools import COMPLETE, HYBRID
 
 import dpmask
 from dpmask.errors import InputError
+from dpmask.job.job_text import JobText
 from dpmask.job.model import understood
 from dpmask.job.prepare import prepare
-from dpmask.job.reading import JobText
 from dpmask.job.stages import _fit
 
 AFTER = [{"method": "membership_transform", "columns": COMPLETE, "function": "s"}, HYBRID[1]]

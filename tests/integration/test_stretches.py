@@ -5,8 +5,8 @@ import pytest
 from conftest import people, write_lake
 
 import dpmask
-from dpmask.lake.stretches import stretches
-from dpmask.lake.table import as_table
+from dpmask.table.sample_rows import stretches
+from dpmask.table.table import as_table
 
 COLUMNS = ["id", "age", "income"]
 

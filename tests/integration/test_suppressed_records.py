@@ -12,7 +12,7 @@ from test_refined_release import STEP
 from test_refinement import METHOD, table
 
 import dpmask
-from dpmask.masking import refinement_rounds
+from dpmask.masking.refinement import rounds as refinement_rounds
 
 DROPPING = replace(METHOD, suppress_records=0.05)
 LEFT_OUT = STEP | {"suppress_records": 0.1}

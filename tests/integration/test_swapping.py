@@ -12,7 +12,7 @@ from transform_tools import NUMBERS, small_shards
 import dpmask
 from dpmask.engine import exchange
 from dpmask.errors import InputError
-from dpmask.lake.table import as_table
+from dpmask.table.table import as_table
 
 
 @pytest.fixture(scope="module")

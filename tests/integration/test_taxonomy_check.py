@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dpmask.lake.taxonomy import read_taxonomy
+from dpmask.table.taxonomy import read_taxonomy
 
 JOBS = Path(__file__).parents[2] / "jobs"
 

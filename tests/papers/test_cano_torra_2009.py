@@ -19,8 +19,8 @@ import dpmask
 from dpmask.clustering.design import make_design
 from dpmask.clustering.regression_start import find_starts
 from dpmask.engine.draws import make_key
-from dpmask.kernels.fuzzy import memberships
-from dpmask.lake.table import as_table
+from dpmask.kernels.fuzzy.center_sums import memberships
+from dpmask.table.table import as_table
 
 DEPENDENTS = [0, 2, 3, 5, 6, 8, 10, 11, 12]
 INDEPENDENTS = [1, 7, 9]

@@ -6,7 +6,7 @@ import pytest
 from simple_loop import cluster, plus_plus
 
 import dpmask
-from dpmask.kernels.fuzzy import center_sums
+from dpmask.kernels.fuzzy.center_sums import center_sums
 from dpmask.kernels.projection import feasible_set, project
 
 M = {"fuzziness": 1.5}

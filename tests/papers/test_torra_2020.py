@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from simple_loop import cluster, plus_plus
 
-from dpmask.kernels.fuzzy import center_sums
+from dpmask.kernels.fuzzy.center_sums import center_sums
 from dpmask.kernels.projection import feasible_set, project
 
 PRINTED = 2e-5  # five decimals, rounded once in the paper and once more through V0's three decimals

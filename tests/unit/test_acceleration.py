@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simple_loop import cluster, plus_plus
 
-from dpmask.kernels.acceleration import Anderson
+from dpmask.kernels.fuzzy.acceleration import Anderson
 
 
 def quadratic(eigenvalues, seed=0):

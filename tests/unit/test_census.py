@@ -12,7 +12,7 @@ from dpmask.errors import JobError, StorageError, TargetError
 from dpmask.kernels import census
 from dpmask.lake import generate
 from dpmask.lake.generate import Generated, generate_lake
-from dpmask.lake.source import read_lake
+from dpmask.table.lake import read_lake
 
 ROWS = 30_000
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmask.clustering.constraints import ConstraintError, parse_constraints
+from dpmask.constraints.sets import ConstraintError, parse_constraints
 
 COLUMNS = ["net", "tax", "gross", "age", "v1", "v2", "v3", "año", "net income", "e3", "größe.m", "आयु"]
 

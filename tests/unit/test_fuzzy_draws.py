@@ -4,9 +4,9 @@ import fuzzy_reference as reference
 import numpy as np
 import pytest
 
-from dpmask.kernels.fuzzy import labels, memberships
-from dpmask.kernels.fuzzy_draws import Closeness, closeness, draw_centers, merge_closeness
-from dpmask.kernels.starts import spread_out
+from dpmask.kernels.fuzzy.center_sums import labels, memberships
+from dpmask.kernels.fuzzy.draws import Closeness, closeness, draw_centers, merge_closeness
+from dpmask.kernels.fuzzy.starts import spread_out
 
 MODELS = [
     {"fuzziness": 1.0},

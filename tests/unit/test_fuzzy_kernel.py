@@ -7,7 +7,7 @@ import fuzzy_reference as reference
 import numpy as np
 import pytest
 
-from dpmask.kernels.fuzzy import center_sums, labels, largest_fuzziness, memberships, merge
+from dpmask.kernels.fuzzy.center_sums import center_sums, labels, largest_fuzziness, memberships, merge
 from dpmask.kernels.vector_math import exp2, log2
 
 MODELS = [

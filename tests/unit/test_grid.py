@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpmask.kernels.grid import OffGridError, make_grid, onto_grid
+from dpmask.kernels.rounding_with_constraints import OffGridError, make_grid, onto_grid
 
 WHOLE, CENT, FLOAT = Fraction(1), Fraction(1, 100), Fraction(0)
 NET_TAX = [(1, 1, -1)]  # net + tax - gross = 0

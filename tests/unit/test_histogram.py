@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpmask.kernels.comoments import comoments, merge_comoments
-from dpmask.kernels.histogram import Grid, common_bars, even_grid, grid_counts, pooled, round_step
+from dpmask.kernels.order.histogram import Grid, common_bars, even_grid, grid_counts, pooled, round_step
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from conftest import people
 
 from dpmask.errors import JobError
 from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
-from dpmask.lake.keys import require_groupable, row_keys
+from dpmask.table.row_keys import require_groupable, row_keys
 
 
 def told_apart(rows, columns):

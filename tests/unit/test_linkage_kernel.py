@@ -5,8 +5,8 @@ import time
 import numpy as np
 import pytest
 
-from dpmask.kernels.linkage import BEATEN, Masked, Metric, as_close, merge_found, range_gaps, true_radii
-from dpmask.kernels.record_tree import LEAF, build_tree
+from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, as_close, merge_found, range_gaps, true_radii
+from dpmask.kernels.linkage.record_tree import LEAF, build_tree
 from dpmask.kernels.wilson import wilson
 
 NONE = np.zeros(0)

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from parts import in_parts
 
-from dpmask.kernels.order import cut_evenly, from_keys, order_keys
-from dpmask.lake import order
-from dpmask.lake.table import as_table
+from dpmask.kernels.order.float_order import cut_evenly, from_keys, order_keys
+from dpmask.table import quantiles as order
+from dpmask.table.table import as_table
 
 SHARES = [0.0, 0.05, 0.1, 1 / 3, 0.5, 0.77, 0.95, 1.0]
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dpmask.engine import tasks
-from dpmask.engine.checkpoint import Journal, flush, journalled
+from dpmask.engine.journal import Journal, flush, journalled
 from dpmask.engine.passes import Block, map_blocks, map_files, merge_tree, reduce_blocks
 from dpmask.engine.progress import listening
 from dpmask.errors import DpmaskError, InputError, StorageError

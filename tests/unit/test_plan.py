@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpmask.lake.plan import Piece, plan_blocks
+from dpmask.lake.block_plan import Piece, plan_blocks
 
 
 def test_small_groups_are_joined_and_large_ones_sliced():

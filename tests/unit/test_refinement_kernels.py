@@ -7,9 +7,10 @@ from refinement_reference import Reference
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.kernels import refinement as kernel
-from dpmask.lake import coding
-from dpmask.masking import refinement_drops, refinement_rounds
+from dpmask.kernels.refinement import cells as kernel
+from dpmask.masking.refinement import drops as refinement_drops
+from dpmask.masking.refinement import rounds as refinement_rounds
+from dpmask.table.encoders import category as coding
 
 A, B, C, D, E, F = ((leaf, ()) for leaf in "abcdef")
 TREE = ("any", (("ab", (A, B)), C, ("def", (D, E, F))))

@@ -10,9 +10,9 @@ from test_refinement_kernels import random_case
 import dpmask
 from dpmask.errors import DpmaskError
 from dpmask.kernels.keys import RowKeys
-from dpmask.kernels.refinement_drops import among, sorted_keys
-from dpmask.lake import coding
-from dpmask.masking import refinement_drops
+from dpmask.kernels.refinement.dropped import among, sorted_keys
+from dpmask.masking.refinement import drops as refinement_drops
+from dpmask.table.encoders import category as coding
 
 KINDS = {"any": {"ab": ["a", "b"], "c": [], "def": ["d", "e", "f"]}}
 

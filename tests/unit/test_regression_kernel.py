@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import regression_reference as reference
 
-from dpmask.kernels.least_squares import inverted, lower_root, solve, solve_models
-from dpmask.kernels.regression import errors_at, gram_of, model_sums, shares_at, start_sums, values_at
+from dpmask.kernels.regression.gram import errors_at, gram_of, model_sums, shares_at, start_sums, values_at
+from dpmask.kernels.regression.least_squares import inverted, lower_root, solve, solve_models
 
 
 def block(rows, p=5, t=3, models=7, seed=0):

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from dpmask.kernels.keys import RowKeys, counted, counted_floats
-from dpmask.lake import grouping
-from dpmask.lake.grouping import GroupSizes, group_sizes
-from dpmask.lake.table import as_table
+from dpmask.table import grouping
+from dpmask.table.grouping import GroupSizes, group_sizes
+from dpmask.table.table import as_table
 
 
 def test_rows_that_count_more_than_once_equal_a_counter():

@@ -10,22 +10,22 @@ import pytest
 
 from dpmask.kernels.cells import grow_tree, principal_direction, projections
 from dpmask.kernels.comoments import comoments
+from dpmask.kernels.compile import read_only
+from dpmask.kernels.covariance import spread
 from dpmask.kernels.deviation import gaps
-from dpmask.kernels.fuzzy import center_sums, labels, memberships
-from dpmask.kernels.fuzzy_draws import closeness, draw_centers
-from dpmask.kernels.linkage import Masked, Metric, as_close, true_radii
-from dpmask.kernels.logistic import basis, fitted_chances
+from dpmask.kernels.fuzzy.center_sums import center_sums, labels, memberships
+from dpmask.kernels.fuzzy.draws import closeness, draw_centers
+from dpmask.kernels.fuzzy.starts import spread_out
+from dpmask.kernels.linkage.nearest import Masked, Metric, as_close, true_radii
+from dpmask.kernels.linkage.neighbours import Queries, nearest
+from dpmask.kernels.linkage.recovery import linear, recovered, rotation
 from dpmask.kernels.membership import gaussian, s_shape
 from dpmask.kernels.microaggregation import mdav, merge_small
 from dpmask.kernels.moments import column_moments
-from dpmask.kernels.neighbours import Queries, nearest
 from dpmask.kernels.normal import normals_of
-from dpmask.kernels.recovery import linear, recovered, rotation
-from dpmask.kernels.regression import errors_at, gram_of, model_sums, shares_at, start_sums, values_at
+from dpmask.kernels.regression.gram import errors_at, gram_of, model_sums, shares_at, start_sums, values_at
+from dpmask.kernels.regression.logistic import basis, fitted_chances
 from dpmask.kernels.rotation import rotated
-from dpmask.kernels.spread import spread
-from dpmask.kernels.starts import spread_out
-from dpmask.kernels.vector_math import read_only
 
 ROWS, COLUMNS, CLUSTERS = 3001, 5, 3
 TIMES = 150

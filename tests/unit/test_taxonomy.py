@@ -3,7 +3,7 @@
 import pytest
 
 from dpmask.errors import JobError
-from dpmask.lake.taxonomy import read_taxonomy
+from dpmask.table.taxonomy import read_taxonomy
 
 TREE = {
     "value": "any",

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from dpmask.kernels.linkage.recovery import membership
 from dpmask.kernels.membership import gaussian, s_shape, s_shape_undone, triangular, z_shape
 from dpmask.kernels.noise import mixed, mixing_matrix
-from dpmask.kernels.order import order_keys
-from dpmask.kernels.recovery import membership
+from dpmask.kernels.order.float_order import order_keys
 from dpmask.kernels.rotation import haar_orthogonal, rotated
 from dpmask.kernels.swapping import Cuts, shard_of, swapped
 

@@ -1,0 +1,1 @@
+"""Linear constraints as people write them, and the sets of rows that keep them."""

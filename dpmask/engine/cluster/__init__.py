@@ -1,0 +1,1 @@
+"""Getting a Dask cluster: by address, by a cluster file, with certificates."""

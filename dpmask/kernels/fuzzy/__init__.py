@@ -1,0 +1,1 @@
+"""Fuzzy clustering of one block: memberships, sums of centres, tolerance, draws, starts, acceleration."""

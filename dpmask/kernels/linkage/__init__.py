@@ -1,0 +1,1 @@
+"""Attacks on one block: nearest records, agreement patterns, transformations undone from known records."""

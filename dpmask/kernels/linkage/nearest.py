@@ -1,0 +1,201 @@
+"""Distance-based record linkage of one block: whether a masked record is closer than the true one, or how many tie.
+
+No nearest neighbour is needed. A link is right when no masked record is closer than the true one, so the radius of the
+search is known; and the search ends at the first closer record, which is mostly in the leaf where it begins. What each
+block answers merges by addition, or by "beaten" where one of them said so.
+
+A masked value is a point or a range. The gap between a known value and a range is 0 inside and otherwise
+min(max(scale * distance to the nearest end, least), cap): with scale 1 and cap 1 that is a category, 0 or 1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.compile import compiled, plain
+from dpmask.kernels.linkage.record_tree import DEPTH, LEAF, RecordTree, build_tree
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+BEATEN = -1
+_SAME = 1e-9  # relative: distances that agree this far are one tie, whatever the blocks did to a mean's last digits
+_ROUNDING = 1e-12  # what rounding may add to a distance, relative to the length of a record
+
+
+class Masked(NamedTuple):
+    """Masked records as columns x rows: points, and ranges from low to high."""
+
+    points: Floats
+    low: Floats
+    high: Floats
+
+
+class Metric(NamedTuple):
+    """A distance over the first columns: points are turned by a matrix first, if there is one."""
+
+    points: int  # how many of the points it takes
+    turn: Floats | None
+    scale: Floats  # one for each range it takes
+    least: Floats
+    cap: Floats
+
+    def known(self, points: Floats, ranges: Floats) -> Floats:
+        """Known records in this metric, columns x rows: points, then ranges."""
+        chosen = self._turned(points[: self.points])
+        return np.concatenate([chosen, ranges[: len(self.scale)]]) if len(self.scale) else chosen
+
+    def masked(self, masked: Masked) -> tuple[Floats, Floats]:
+        """Masked records likewise: where points are and ranges begin, and where ranges end."""
+        return self.known(masked.points, masked.low), masked.high[: len(self.scale)]
+
+    def _turned(self, points: Floats) -> Floats:
+        if self.turn is None:
+            return points
+        turned = np.zeros_like(points)
+        for number, weights in enumerate(self.turn):
+            for column, weight in zip(points, weights, strict=True):
+                turned[number] += weight * column  # no BLAS: equal records must stay equal
+        return turned
+
+
+class Radii(NamedTuple):
+    """For each query the squared distances below which a record is closer, and up to which it is as close."""
+
+    inner: Floats
+    outer: Floats
+
+
+def true_radii(metric: Metric, known: Floats, masked: Masked) -> Radii:
+    """The radii of records whose true masked record stands in the same place."""
+    low, high = metric.masked(masked)
+    points = len(low) - len(high)
+    squares = np.zeros(known.shape[1])
+    for gap in known[:points] - low[:points]:
+        squares += gap * gap
+    for gap in range_gaps(known[points:], low[points:], high, metric.scale, metric.least, metric.cap):
+        squares += gap * gap
+    distance = np.sqrt(squares)
+    slack = _SAME * distance + _ROUNDING * np.sqrt((known[:points] ** 2).sum(axis=0))
+    return Radii(np.maximum(distance - slack, 0.0) ** 2, (distance + slack) ** 2)
+
+
+def range_gaps(known: Floats, low: Floats, high: Floats, scale: Floats, least: Floats, cap: Floats) -> Floats:
+    """How far known values are from ranges, ranges x rows; an unknown (NaN) value is in every range."""
+    outside = np.maximum(low - known, known - high)
+    far = np.minimum(np.maximum(outside * scale[:, None], least[:, None]), cap[:, None])
+    return np.where(outside > 0.0, far, 0.0)
+
+
+def as_close(metric: Metric, known: Floats, radii: Radii, masked: Masked, *, collapse: bool = True) -> Integers:
+    """For each query how many masked records are as close as the true one, or BEATEN where one is closer."""
+    low, high = metric.masked(masked)
+    if not low.shape[1]:
+        return np.zeros(known.shape[1], np.int64)
+    tree = build_tree(low, high, metric.scale, metric.cap, collapse=collapse)
+    return search(tree, metric, known, radii)
+
+
+def search(tree: RecordTree, metric: Metric, known: Floats, radii: Radii) -> Integers:
+    """The same, in a tree that was built before."""
+    found = np.empty(known.shape[1], np.int64)
+    queries, inner, outer = plain(known.T), plain(radii.inner), plain(radii.outer)
+    _search(*tree, queries, inner, outer, plain(metric.scale), plain(metric.least), plain(metric.cap), found)
+    return found
+
+
+def merge_found(left: Integers, right: Integers) -> Integers:
+    """What two blocks found, together."""
+    return np.where((left == BEATEN) | (right == BEATEN), BEATEN, left + right)
+
+
+@compiled()
+def _search(
+    low: Floats,
+    high: Floats,
+    counts: Integers,
+    box_low: Floats,
+    box_high: Floats,
+    right: Integers,
+    queries: Floats,
+    inner: Floats,
+    outer: Floats,
+    scale: Floats,
+    least: Floats,
+    cap: Floats,
+    found: Integers,
+) -> None:
+    """Depth first, the nearer child first: the leaf a query falls into comes before all others."""
+    points = low.shape[1] - high.shape[1]
+    stack = np.empty(DEPTH, np.int64)
+    squares = np.empty(LEAF)
+    for number in range(len(queries)):
+        query, reach = queries[number], outer[number]
+        found[number] = 0
+        stack[0] = 0
+        waiting = 1
+        while waiting:
+            waiting -= 1
+            node = stack[waiting]
+            after = right[node]
+            if after >= 0:
+                one = _to_box(query, box_low[node + 1], box_high[node + 1], points, scale, least, cap)
+                two = _to_box(query, box_low[after], box_high[after], points, scale, least, cap)
+                near, far = (node + 1, after) if one <= two else (after, node + 1)
+                if max(one, two) <= reach:
+                    stack[waiting] = far
+                    waiting += 1
+                if min(one, two) <= reach:
+                    stack[waiting] = near
+                    waiting += 1
+                continue
+            leaf = -1 - after
+            smallest = _to_rows(query, low[leaf], high[leaf], points, scale, least, cap, squares)
+            if smallest < inner[number]:
+                found[number] = BEATEN
+                break
+            if smallest <= reach:
+                for row in range(LEAF):
+                    if squares[row] <= reach:
+                        found[number] += counts[leaf, row]
+
+
+@compiled(part=True)
+def _to_box(query: Floats, low: Floats, high: Floats, points: int, scale: Floats, least: Floats, cap: Floats) -> float:
+    """The squared distance to the nearest record that may be in a box."""
+    total = 0.0
+    for column in range(points):
+        gap = max(low[column] - query[column], query[column] - high[column], 0.0)
+        total += gap * gap
+    for column in range(points, len(query)):
+        at = column - points
+        gap = max(low[column] - query[column], query[column] - high[column])
+        if gap > 0.0:
+            gap = min(max(gap * scale[at], least[at]), cap[at])
+            total += gap * gap
+    return total
+
+
+@compiled(part=True)
+def _to_rows(
+    query: Floats, low: Floats, high: Floats, points: int, scale: Floats, least: Floats, cap: Floats, squares: Floats
+) -> float:
+    """The squared distances to a leaf's rows, and the smallest. What fills a leaf up is no closer than any record."""
+    squares[:] = 0.0
+    for column in range(points):
+        for row in range(LEAF):
+            gap = low[column, row] - query[column]
+            squares[row] += gap * gap
+    for column in range(points, len(query)):
+        at = column - points
+        for row in range(LEAF):
+            gap = max(low[column, row] - query[column], query[column] - high[at, row])
+            gap = min(max(gap * scale[at], least[at]), cap[at]) if gap > 0.0 else 0.0
+            squares[row] += gap * gap
+    smallest = np.inf
+    for row in range(LEAF):
+        smallest = min(smallest, squares[row])
+    return smallest

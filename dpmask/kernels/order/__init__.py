@@ -1,0 +1,1 @@
+"""Order statistics of one block: doubles in order, quantiles, histograms, bins."""

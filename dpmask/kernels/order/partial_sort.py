@@ -1,0 +1,114 @@
+"""A column known in part: counts at the ends of some zones, and every value inside them.
+
+What the zones cover is known exactly: the value at a rank that falls there, and how many values lie below any value
+there. Parts of a column add. Values are keys in the order of the doubles (order.py). A value at an end is counted and
+not kept, however often it occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.order.edge_lookup import grid_over, slot_counts_and_rows
+from dpmask.kernels.order.float_order import (
+    HIGHEST_DOUBLE,
+    LOWEST_DOUBLE,
+    Counts,
+    Floats,
+    Keys,
+    Positions,
+    from_keys,
+    order_keys,
+)
+
+_NO_KEY = np.iinfo(np.int64).min  # below the keys of all doubles
+
+
+class Zones(NamedTuple):
+    """Different keys in order, and whether what lies between each and the next one is wanted."""
+
+    ends: Keys
+    wanted: NDArray[np.bool_]
+
+    def at_most(self, cuts: Keys, counted: Positions, size: int) -> int:
+        """How many values the zones hold at the most, by a column's counts at other keys."""
+        below, through = np.append(counted.below, size), np.concatenate([[0], counted.through])
+        held = below[np.searchsorted(cuts, self.ends[1:])] - through[np.searchsorted(cuts, self.ends[:-1], "right")]
+        return int(held[self.wanted].sum())
+
+
+def drawn_in(pairs: Sequence[tuple[int, int]]) -> Keys:
+    """Pairs of keys as an array, those beyond the infinities replaced by theirs."""
+    return np.clip(np.array(pairs, np.int64).reshape(-1, 2), LOWEST_DOUBLE, HIGHEST_DOUBLE)
+
+
+def zones_of(pairs: Sequence[tuple[int, int]]) -> Zones:
+    """The zones from one key through another; they may overlap."""
+    both = drawn_in(pairs)
+    ends = np.unique(both)
+    started = np.bincount(np.searchsorted(ends, both[:, 0]), minlength=len(ends))
+    ended = np.bincount(np.searchsorted(ends, both[:, 1]), minlength=len(ends))
+    return Zones(ends, np.cumsum(started - ended)[:-1] > 0)
+
+
+class Part(NamedTuple):
+    """How many values lie below, and at or below, each end of a zone; and the values strictly inside zones."""
+
+    below: Counts
+    through: Counts
+    inside: Keys
+
+
+def gather(zones: Sequence[Zones], columns: Sequence[Floats]) -> list[Part]:
+    """What one block has in each column's zones; NaN is a missing value."""
+    return [_gathered(some, values) for some, values in zip(zones, columns, strict=True)]
+
+
+def _gathered(zones: Zones, values: Floats) -> Part:
+    wanted = np.zeros(2 * len(zones.ends) + 2, np.bool_)
+    wanted[2:-2:2] = zones.wanted
+    counts, rows = slot_counts_and_rows(values, grid_over(from_keys(zones.ends)), wanted)
+    sums = np.cumsum(counts)[:-2].reshape(-1, 2)
+    return Part(sums[:, 0], sums[:, 1], order_keys(values[rows]))
+
+
+def merge_parts(left: list[Part], right: list[Part]) -> list[Part]:
+    """What both parts have in the zones."""
+    return [
+        Part(one.below + two.below, one.through + two.through, np.concatenate([one.inside, two.inside]))
+        for one, two in zip(left, right, strict=True)
+    ]
+
+
+class Known:
+    """A whole column, known in its zones."""
+
+    def __init__(self, zones: Zones, part: Part) -> None:
+        self.zones, self.below, self.through = zones, part.below, part.through
+        self.inside = np.sort(part.inside)
+
+    def covers(self, keys: Keys) -> bool:
+        """Whether all these are ends, or lie in zones."""
+        place = np.searchsorted(self.zones.ends, keys)
+        is_end = np.append(self.zones.ends, _NO_KEY)[place] == keys
+        return bool((is_end | np.concatenate([[False], self.zones.wanted, [False]])[place]).all())
+
+    def positions(self, keys: Keys) -> Positions:
+        """How many values lie below, and at or below, each of some keys that are covered."""
+        end = np.searchsorted(self.zones.ends, keys, "right") - 1
+        is_end = self.zones.ends[end] == keys
+        before = self.through[end] - np.searchsorted(self.inside, self.zones.ends[end], "right")
+        low, high = (before + np.searchsorted(self.inside, keys, side) for side in ("left", "right"))
+        return Positions(np.where(is_end, self.below[end], low), np.where(is_end, self.through[end], high))
+
+    def at(self, rank: int) -> int:
+        """The key of the value at a rank, 0 the smallest, which must be covered."""
+        end = int(np.searchsorted(self.below, rank, "right")) - 1  # the last with at most so many values below
+        if rank < self.through[end]:
+            return int(self.zones.ends[end])
+        first = int(np.searchsorted(self.inside, self.zones.ends[end], "right"))
+        return int(self.inside[first + rank - self.through[end]])

@@ -1,0 +1,304 @@
+"""Groups of records that share their masked values, and the cells that a finer value would cut them into.
+
+A block is small codes, attributes x rows. A masked value is a node of its attribute's tree, a group the rows with equal
+nodes in all attributes of one quasi-identifier. For every attribute and code there is the node it is masked to now and
+its slot: which child of that node it would fall to. A cell is (group, attribute, slot); its count is how many records
+the group would have there. Counts add over blocks, and groups of different blocks are the same when their keys are.
+
+A(QID) after refining a node is the smallest count of any occupied cell of that node, or what A is already if that is
+less (Fung et al. 2009, section 4.2.2); splitting groups further can only lower it, so only changed groups are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.compile import compiled
+from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
+
+Counts = NDArray[np.int64]
+Codes = NDArray[np.uint16]
+Integers = NDArray[np.int32]
+
+NOBODY = np.iinfo(np.int64).max
+"""The smallest of no cells."""
+_SOME = 0.1
+"""Fewer rows than this share are looked up one by one."""
+
+
+class Values(NamedTuple):
+    """One attribute as it is masked now: for each code its node and slot, for each node how many slots it has.
+
+    A node that cannot be refined has none. An ``apart`` attribute (suppression) has one candidate for each slot of a
+    node, which takes that slot from all others; otherwise a node has one candidate, all slots.
+    """
+
+    nodes: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    widths: NDArray[np.int64]
+    apart: bool
+
+
+class Grouped(NamedTuple):
+    """The groups of one block: the number of each row's, -1 for none, and rows in an order that keeps groups together.
+
+    ``starts`` and ``sizes`` say where each group's rows begin in it and how many they are, ``nodes`` (groups x
+    attributes) what they are masked to.
+    """
+
+    rows: Integers
+    order: Integers
+    starts: Counts
+    sizes: Counts
+    nodes: Integers
+
+
+class Cells(NamedTuple):
+    """Counts of the cells of some groups, one group after another; attributes follow each other inside a group."""
+
+    keys: RowKeys
+    nodes: Integers
+    counts: Counts
+
+
+Minima = dict[tuple[int, int], Counts]
+"""For (attribute, node) the smallest occupied cell of each of the node's candidates."""
+
+
+def group_rows(codes: Codes, columns: Sequence[int], values: Sequence[Values]) -> Grouped:
+    """The groups of a block, from nothing but codes and the nodes they are masked to."""
+    nodes = [one.nodes[codes[column]] for column, one in zip(columns, values, strict=True)]
+    keys = new_keys(codes.shape[1])
+    for each in nodes:
+        keys = with_word(keys, each.astype(np.uint64))
+    found = grouped(keys)
+    firsts = found.order[found.starts]
+    table = np.empty((len(firsts), len(nodes)), np.int32)
+    for place, each in enumerate(nodes):
+        table[:, place] = each[firsts]
+    order = np.empty(codes.shape[1], np.int32)
+    starts = found.starts.astype(np.int64)
+    numbers = found.numbers().astype(np.int32)
+    _put_together(numbers, starts.copy(), order)
+    return Grouped(numbers, order, starts, np.diff(starts, append=codes.shape[1]), table)
+
+
+@compiled(reassociate=False, contract=False)
+def _put_together(numbers: Integers, nexts: Counts, order: Integers) -> None:
+    for k in range(len(numbers)):
+        group = numbers[k]
+        order[nexts[group]] = k
+        nexts[group] += 1
+
+
+def split_groups(
+    groups: Grouped, column: Codes, place: int, node: int, children: Sequence[int], now: Values
+) -> Grouped:
+    """The groups after one attribute's ``node`` was refined to its children; ``column`` has the attribute's codes.
+
+    Only rows of groups that hold the node are looked at. One child of a group gets its number, the others new ones.
+    """
+    held = np.flatnonzero(groups.nodes[:, place] == node)
+    if not len(held):
+        return groups
+    child = np.zeros(len(now.widths), np.int64)
+    child[list(children)] = np.arange(len(children))
+    order, counts = groups.order.copy(), np.zeros((len(held), len(children)), np.int64)
+    _split(order, groups.starts[held], groups.sizes[held], column, child[now.nodes], counts)
+    begins = groups.starts[held][:, None] + np.cumsum(counts, axis=1) - counts
+    new = counts > 0
+    first = new.argmax(axis=1)
+    new[np.arange(len(held)), first] = False
+    parents, kinds = np.nonzero(new)
+    starts, sizes, nodes = groups.starts.copy(), groups.sizes.copy(), groups.nodes.copy()
+    starts[held], sizes[held] = begins[np.arange(len(held)), first], counts[np.arange(len(held)), first]
+    nodes[held, place] = np.asarray(children)[first]
+    below = groups.nodes[held[parents]]
+    below[:, place] = np.asarray(children)[kinds]
+    rows, (begins, counts) = groups.rows.copy(), (begins[parents, kinds], counts[parents, kinds])
+    _number(order, begins, counts, len(starts), rows)
+    return Grouped(
+        rows,
+        order,
+        np.concatenate([starts, begins]),
+        np.concatenate([sizes, counts]),
+        np.concatenate([nodes, below]),
+    )
+
+
+@compiled(reassociate=False, contract=False)
+def _split(order: Integers, starts: Counts, sizes: Counts, column: Codes, child: Counts, counts: Counts) -> None:
+    """Put the rows of each child of some groups together, in their order."""
+    kept = np.empty(sizes.max(), np.int32)
+    for group in range(len(starts)):
+        begin, size = starts[group], sizes[group]
+        for k in range(size):
+            counts[group, child[column[order[begin + k]]]] += 1
+        nexts = np.cumsum(counts[group]) - counts[group]
+        for k in range(size):
+            row = order[begin + k]
+            kind = child[column[row]]
+            kept[nexts[kind]] = row
+            nexts[kind] += 1
+        for k in range(size):
+            order[begin + k] = kept[k]
+
+
+@compiled(reassociate=False, contract=False)
+def _number(order: Integers, starts: Counts, sizes: Counts, first: int, rows: Integers) -> None:
+    """Give the rows of new groups their numbers."""
+    for group in range(len(starts)):
+        for k in range(starts[group], starts[group] + sizes[group]):
+            rows[order[k]] = first + group
+
+
+def cell_starts(nodes: Integers, values: Sequence[Values]) -> tuple[Counts, int]:
+    """Where the cells of each group's attributes begin (groups x attributes), -1 for none; and their number."""
+    widths = np.empty(nodes.shape, np.int64)
+    for place, one in enumerate(values):
+        widths[:, place] = one.widths[nodes[:, place]]
+    ends = np.cumsum(widths.ravel()).reshape(nodes.shape)
+    return np.where(widths > 0, ends - widths, -1), int(widths.sum())
+
+
+def count_cells(
+    codes: Codes, columns: Sequence[int], groups: Grouped, counted: NDArray[np.intp], values: Sequence[Values]
+) -> Cells:
+    """The cells of some groups of a block."""
+    nodes = groups.nodes[counted]
+    starts, size = cell_starts(nodes, values)
+    counts = np.zeros(size, np.int64)
+    live: list[int] = np.flatnonzero((starts >= 0).any(axis=0)).tolist()
+    ends = np.cumsum([0, *(len(values[number].slots) for number in live)])
+    slots = np.concatenate([values[number].slots for number in live]) if len(live) else np.empty(0, np.int32)
+    taken = np.array([columns[number] for number in live], np.int64)
+    cells = np.ascontiguousarray(starts[:, live]), taken, ends, slots, counts
+    begins, sizes = groups.starts[counted], groups.sizes[counted]
+    if sizes.sum() < _SOME * codes.shape[1]:
+        _count(codes, groups.order, begins, sizes, *cells)
+    else:
+        place = np.full(len(groups.nodes) + 1, -1)
+        place[counted] = np.arange(len(counted))
+        _count_all(codes, groups.rows, place, *cells)
+    return Cells(node_keys(nodes), nodes, counts)
+
+
+@compiled(reassociate=False, contract=False)
+def _count(
+    codes: Codes,
+    order: Integers,
+    begins: Counts,
+    sizes: Counts,
+    starts: Counts,
+    columns: Counts,
+    ends: Counts,
+    slots: Integers,
+    counts: Counts,
+) -> None:
+    """Count some groups, each by itself."""
+    for group in range(len(begins)):
+        for k in range(begins[group], begins[group] + sizes[group]):
+            row = order[k]
+            for a in range(len(columns)):
+                start = starts[group, a]
+                if start >= 0:
+                    counts[start + slots[ends[a] + codes[columns[a], row]]] += 1
+
+
+@compiled(reassociate=False, contract=False)
+def _count_all(
+    codes: Codes,
+    rows: Integers,
+    place: Counts,
+    starts: Counts,
+    columns: Counts,
+    ends: Counts,
+    slots: Integers,
+    counts: Counts,
+) -> None:
+    """The same from row to row: quicker where it is most of them, as memory is read in its order."""
+    for k in range(len(rows)):
+        group = place[rows[k]]
+        if group < 0:
+            continue
+        for a in range(len(columns)):
+            start = starts[group, a]
+            if start >= 0:
+                counts[start + slots[ends[a] + codes[columns[a], k]]] += 1
+
+
+def node_keys(nodes: Integers) -> RowKeys:
+    """What groups are told apart by, in any block."""
+    keys = new_keys(len(nodes))
+    for place in range(nodes.shape[1]):
+        keys = with_word(keys, nodes[:, place].astype(np.uint64))
+    return keys
+
+
+def merge_cells(left: Cells, right: Cells, values: Sequence[Values]) -> Cells:
+    """Both together: counts of equal groups add up."""
+    keys = RowKeys(*(np.concatenate(pair) for pair in zip(left.keys, right.keys, strict=True)))
+    nodes = np.concatenate([left.nodes, right.nodes])
+    found = grouped(keys)
+    firsts = found.order[found.starts]
+    starts, size = cell_starts(nodes[firsts], values)
+    old, _ = cell_starts(nodes, values)
+    lengths = _lengths(nodes, values)
+    at, given = _first_cell(starts)[found.numbers()], _first_cell(old)
+    shifts = np.repeat(at - given, lengths)
+    counts = np.zeros(size, np.int64)
+    np.add.at(counts, shifts + np.arange(len(shifts)), np.concatenate([left.counts, right.counts]))
+    return Cells(keys.at(firsts), nodes[firsts], counts)
+
+
+def _lengths(nodes: Integers, values: Sequence[Values]) -> Counts:
+    lengths = np.zeros(len(nodes), np.int64)
+    for place, one in enumerate(values):
+        lengths += one.widths[nodes[:, place]]
+    return lengths
+
+
+def _first_cell(starts: Counts) -> Counts:
+    """Where each group's cells begin; anything for a group that has none."""
+    first: Counts = np.where(starts < 0, NOBODY, starts).min(axis=1, initial=NOBODY)
+    return first
+
+
+def node_cells(cells: Cells, values: Sequence[Values]) -> Iterator[tuple[tuple[int, int], bool, Counts]]:
+    """For every (attribute, node) whether it is apart, and its cells (groups x slots), some groups at a time."""
+    starts, _ = cell_starts(cells.nodes, values)
+    for place, one in enumerate(values):
+        for node in np.unique(cells.nodes[starts[:, place] >= 0, place]).tolist():
+            first = starts[cells.nodes[:, place] == node, place]
+            width = int(one.widths[node])
+            step = max(1, (1 << 22) // width)
+            for low in range(0, len(first), step):
+                yield (place, node), one.apart, cells.counts[first[low : low + step, None] + np.arange(width)]
+
+
+def smallest_cells(cells: Cells, values: Sequence[Values]) -> Minima:
+    """For every candidate its smallest occupied cell over these groups."""
+    found: Minima = {}
+    for key, apart, table in node_cells(cells, values):
+        smallest = _smallest(table, apart)
+        found[key] = np.minimum(found[key], smallest) if key in found else smallest
+    return found
+
+
+def _smallest(table: Counts, apart: bool) -> Counts:
+    """The smallest occupied cell of each candidate of a node."""
+    if not apart:
+        return np.array([np.where(table > 0, table, NOBODY).min()])
+    rest = table.sum(axis=1, keepdims=True) - table
+    smallest: Counts = np.where(table > 0, np.minimum(table, np.where(rest > 0, rest, NOBODY)), NOBODY).min(axis=0)
+    return smallest
+
+
+def merge_minima(left: Minima, right: Minima) -> Minima:
+    """The smaller of both."""
+    both = left.keys() & right.keys()
+    return {**left, **right, **{key: np.minimum(left[key], right[key]) for key in both}}

@@ -1,0 +1,30 @@
+"""What draws are made for: the text that their key is made narrower by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.table.table import Table
+
+Floats = NDArray[np.float64]
+
+
+def told_apart(table: Table, columns: Sequence[str], values: NDArray[np.int64], low: Floats, high: Floats) -> str:
+    """What tells tables apart that draws are made for: another one must draw anew, or two releases help each other.
+
+    It is exact and the same for any partitioning: the rows, and the number and range of the values of each column that
+    no step has changed before (after a step ranges are exact only to rounding).
+    """
+    seen = [
+        (
+            column,
+            int(values[n]),
+            *(float(end[n] + 0.0).hex() for end in (low, high)),
+        )  # + 0.0: of -0 and 0 either is least
+        for n, column in enumerate(columns)
+        if column not in table.changed
+    ]
+    return f"{table.rows} {seen}"

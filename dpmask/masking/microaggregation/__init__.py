@@ -1,0 +1,1 @@
+"""Microaggregation: groups of records that share one released row, by fuzzy clusters or by MDAV."""

@@ -1,0 +1,264 @@
+"""Fuzzy microaggregation: every record takes the values of a cluster centre that it draws by its memberships.
+
+Algorithm 1 of Torra 2020: fuzzy c-means (or entropy-based fuzzy c-means) with c = n / k clusters and fuzziness m1, then
+each record draws a centre with its memberships for m2. An intruder cannot tell which centre a record was nearest to.
+Linear constraints and bounds hold for every centre, so for every released record, whatever the input did; integer
+columns stay integer (see dpmask.kernels.rounding_with_constraints).
+
+Protects against: linking a record by its exact or nearly exact values. Does not promise k-anonymity by itself: k is the
+expected size of a group, the realised ones vary, down to single records. ``minimum_size`` makes them at least that
+large. With many clusters and m1 of 2 or more the centres lie on real records, which then are released: keep m1 small.
+
+Up to ``cell_size`` records it is Algorithm 1 as printed. Larger tables are cut into compact cells of that size and each
+is masked by itself, so cost grows with n, not with n^2; few clusters (up to 500) are fitted to the whole table instead.
+Passes over the data: one for the spread, one to send the records to their cells, one more to mask. Memory per task: one
+block, or eight cells.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.clustering.iteration import Model, Records, plus_plus, solve
+from dpmask.engine.draws import Subkey, make_key, record_uniforms, uniforms_at
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.covariance import Spread
+from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
+from dpmask.kernels.fuzzy.draws import closeness, draw_centers
+from dpmask.kernels.microaggregation import merge_small
+from dpmask.masking.draw_purpose import told_apart
+from dpmask.masking.microaggregation.figures import Figures
+from dpmask.masking.microaggregation.grouped_release import Grouped, Part, cell_part, settled_groups
+from dpmask.masking.microaggregation.variables import Variables, make_variables, spread_checked
+from dpmask.masking.microaggregation.whole_table import Sharpness, fit_flat
+from dpmask.parameters import require_integer, require_number
+from dpmask.table import table as tables
+from dpmask.table.columns import require_numeric
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_WHO = "FuzzyMicroaggregation"
+_FUZZINESS = 1.1
+_CELL = 4000
+_CLUSTERS_IN_A_CELL = 100
+_LARGEST_CELL = 100_000
+_FEW_CLUSTERS = 500
+_PASSES = 1000
+_PASS_SECONDS, _OVERHEAD = 2e-8, 8
+"""What plans count for each record, cluster and column: some 40 passes, and each pass's own cost."""
+_SHIFT = 1e-6
+_DECREASE = 1e-3
+"""Centres of a whole table are brought to rest; those of a cell until a pass gains less than this share."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FuzzyMicroaggregation:
+    """Parameters of fuzzy microaggregation.
+
+    ``k``: expected records in a group, or ``clusters`` in their place. ``fuzziness`` is the paper's m1 (1.1 if nothing
+    is said) and ``draw_fuzziness`` its m2 (halfway between 1 and m1); ``entropy`` and ``draw_entropy`` are lambda1 and
+    lambda2 (twice lambda1) of the entropy model. ``constraints`` are written as in "net + tax = gross" or "age >= 0".
+    ``groups`` are columns masked together, each group by itself; without them all columns are one group.
+    ``minimum_size``: no released group is smaller. ``cell_size``: the most records that are clustered together; 4000,
+    or 100 k if that is more, and the whole table where it takes no more than 500 clusters.
+    """
+
+    columns: tuple[str, ...] = ()
+    k: int | None = None
+    clusters: int | None = None
+    fuzziness: float | None = None
+    entropy: float | None = None
+    draw_fuzziness: float | None = None
+    draw_entropy: float | None = None
+    constraints: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+    minimum_size: int | None = None
+    cell_size: int | None = None
+
+    passes: ClassVar[int] = 3
+    judged: ClassVar[tuple[str, ...]] = Figures.judged
+
+    def __post_init__(self) -> None:
+        settled_groups(self)
+        if (self.k is None) == (self.clusters is None):
+            raise JobError(f"{_WHO}: give either k (records in a group) or clusters, and not both.")
+        for name, least in (("k", 2), ("clusters", 1), ("minimum_size", 2), ("cell_size", 4)):
+            if getattr(self, name) is not None:
+                require_integer(self, name, at_least=least)
+        self._check_model()
+        texts = (self.constraints,) if isinstance(self.constraints, str) else tuple(self.constraints)
+        object.__setattr__(self, "constraints", texts)
+        if self.cell_size is not None:
+            self._check_cell_size(self.cell_size)
+
+    def _check_model(self) -> None:
+        fuzzy, entropic = (self.fuzziness, self.draw_fuzziness), (self.entropy, self.draw_entropy)
+        if any(one is not None for one in fuzzy) and any(one is not None for one in entropic):
+            raise JobError(f"{_WHO}: give fuzziness and draw_fuzziness, or entropy and draw_entropy; not of both.")
+        if self.entropy is None and self.draw_entropy is not None:
+            raise JobError(f"{_WHO}: draw_entropy needs entropy.")
+        for name in ("fuzziness", "draw_fuzziness"):
+            if getattr(self, name) is not None:
+                require_number(self, name, at_least=1)
+        for name in ("entropy", "draw_entropy"):
+            if getattr(self, name) is not None:
+                require_number(self, name, above=0)
+
+    def _check_cell_size(self, size: int) -> None:
+        if size > _LARGEST_CELL:
+            raise JobError(f"{_WHO}: cell_size must be at most {_LARGEST_CELL}; got {size}.")
+        least = 2 * max(self.k or 1, self.minimum_size or 1)
+        if size < least:
+            raise JobError(f"{_WHO}: cell_size must be at least {least}, twice k and minimum_size; got {size}.")
+
+    @property
+    def masks(self) -> tuple[str, ...]:
+        """The columns it masks."""
+        return self.columns
+
+    def work(self, rows: int) -> float:
+        """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_microaggregation.py."""
+        per_cluster = Fraction(self.k) if self.k is not None else Fraction(rows, self.clusters or 1)
+        size = self.cell_size or self._default_cell_size(rows, int(rows // per_cluster), per_cluster)
+        clusters = max(1.0, min(rows, size) / float(per_cluster))
+        return sum(_PASS_SECONDS * rows * clusters * (_OVERHEAD + len(group)) for group in self.groups)
+
+    def check(self, table: tables.Table) -> None:
+        """Refuse a table whose schema does not fit, before anything is read."""
+        require_numeric(table.masked_schema, self.columns, _WHO)
+
+    def fit(
+        self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None
+    ) -> FittedFuzzyMicroaggregation:
+        """Find the clusters of every cell."""
+        source = tables.as_table(table, _WHO)
+        secret = make_key(_WHO, key=key, seed=seed)
+        self.check(source)
+        least = max(self.k or 1, self.clusters or 1, self.minimum_size or 1)
+        seen = spread_checked(source, self.columns, least, _WHO)
+        own = secret.subkey(self._purpose(source, seen))
+        variables = make_variables(source.masked_schema, seen, self.groups, self.constraints, _WHO)
+        parts = [self._fit_part(source, one, own.subkey(f"group {n}")) for n, one in enumerate(variables)]
+        fitted = FittedFuzzyMicroaggregation(self, own, tuple(parts))
+        for warning in fitted.warnings():
+            warnings.warn(warning, stacklevel=2)
+        return fitted
+
+    def _purpose(self, source: tables.Table, seen: Spread) -> str:
+        return f"fuzzy microaggregation {self!r} {told_apart(source, self.columns, seen.values, seen.low, seen.high)}"
+
+    def _fit_part(self, source: tables.Table, variables: Variables, key: Subkey) -> Part:
+        per_cluster = Fraction(self.k) if self.k is not None else Fraction(source.rows, self.clusters or 1)
+        clusters = int(source.rows // per_cluster)
+        size = self.cell_size or self._default_cell_size(source.rows, clusters, per_cluster)
+        in_a_cell = max(1, int(min(size, source.rows) // per_cluster))
+        if self.fuzziness is not None and self.fuzziness > largest_fuzziness(in_a_cell):
+            raise JobError(
+                f"{_WHO}: fuzziness {self.fuzziness:g} is too large for {in_a_cell} clusters: memberships to that "
+                f"power vanish. The largest is {largest_fuzziness(in_a_cell):.4g}."
+            )
+        decrease = 0.0 if source.rows <= size else _DECREASE
+        method = FuzzyCells(variables, self, per_cluster, decrease, key.subkey("draw"))
+        if source.rows <= size and source.rows > _LARGEST_CELL:
+            least = self.minimum_size or 1
+            return fit_flat(source, variables, method, self.clustering, clusters, least, key, _WHO)
+        return cell_part(source, variables, method, size, float(per_cluster), key, _WHO)
+
+    def _default_cell_size(self, rows: int, clusters: int, per_cluster: Fraction) -> int:
+        """4000, or room for a hundred clusters; the whole table when it takes few clusters."""
+        if clusters <= _FEW_CLUSTERS:
+            return rows
+        least = 2 * max(int(per_cluster), self.minimum_size or 1)
+        return max(_CELL, least, min(int(_CLUSTERS_IN_A_CELL * per_cluster), _LARGEST_CELL))
+
+    @property
+    def clustering(self) -> Sharpness:
+        """Memberships of the clusters: fuzziness m1 or entropy weight lambda1."""
+        return Sharpness(None if self.entropy else self.fuzziness or _FUZZINESS, self.entropy)
+
+    @property
+    def drawing(self) -> Sharpness:
+        """Memberships of the draws: m2 or lambda2."""
+        if self.entropy is not None:
+            return Sharpness(None, self.draw_entropy or 2.0 * self.entropy)
+        return Sharpness(self.draw_fuzziness or ((self.fuzziness or _FUZZINESS) + 1.0) / 2.0, None)
+
+
+@dataclass(frozen=True)
+class FuzzyCells:
+    """Algorithm 1 in one cell."""
+
+    variables: Variables
+    method: FuzzyMicroaggregation
+    per_cluster: Fraction
+    decrease: float
+    key: Subkey
+
+    def fit_cell(self, block: Floats, key: Subkey) -> Floats:
+        """The centres of a cell's clusters, in clustering units."""
+        clusters = max(1, int(block.shape[1] // self.per_cluster))
+        records = Records(block, None, None)
+        start = plus_plus(records, clusters, record_uniforms(key, 0, clusters)[None])
+        limits = self.variables.limits
+        model = Model(*self.method.clustering, None, False, limits.units if limits else None)
+        return solve(model, records, start, _SHIFT, _PASSES, accelerate=False, decrease=self.decrease).centers
+
+    def draw(self, block: Floats, uniforms: Floats, centers: Floats) -> Integers:
+        """The centre that each record draws."""
+        fuzziness, entropy = self.method.drawing
+        return draw_centers(block, centers, uniforms, fuzziness=fuzziness, entropy=entropy)
+
+    def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
+        """The group of each record and the groups' rows: drawn, merged where too small, and on the grid."""
+        least = self.method.minimum_size or 1
+        if block.shape[1] < least:
+            raise InputError(f"{_WHO}: a cell has fewer than {least} records of this table. Fit to this table.")
+        drawn = self.draw(block, uniforms_at(self.key, positions), model)
+        sizes = np.bincount(drawn, minlength=len(model))
+        merged = merge_small(self.variables.to_original(model), sizes, self.variables.scale.sd, least)
+        return merged.place[drawn], self.variables.finished(merged.rows)
+
+    def weight_shares(self, block: Floats, model: Floats) -> Floats:
+        """How much of each centre its most important record makes up."""
+        fuzziness, entropy = self.method.clustering
+        return closeness(block, model, fuzziness=fuzziness, entropy=entropy).share
+
+
+@dataclass(frozen=True)
+class FittedFuzzyMicroaggregation(Grouped):
+    """Clusters of every group of variables and, on the table they were fitted to, what they came to."""
+
+    method: FuzzyMicroaggregation
+    key: Subkey
+    parts: tuple[Part, ...]
+
+    who: ClassVar[str] = _WHO
+
+    def statement(self) -> str:
+        """What a reader of the release may know."""
+        method = self.method
+        together = "; ".join(", ".join(part.variables.columns) for part in self.parts)
+        size = f"{method.k} records each" if method.k else f"{method.clusters} groups"
+        least = f" No row is shared by fewer than {method.minimum_size} records." if method.minimum_size else ""
+        held = f" Every record satisfies {', '.join(method.constraints)}." if method.constraints else ""
+        how = f"clusters with {method.clustering.told()}, each record's centre drawn with {method.drawing.told()}"
+        return (
+            f"The values of {together} were replaced by those of fuzzy cluster centres, variables that stand together "
+            f"as one row (fuzzy microaggregation, Torra 2020; {size} expected; {how}).{least}{held} Means are nearly "
+            "kept; variances are smaller, and correlations tend to be stronger, than those of the originals."
+        )
+
+    def weaknesses(self) -> list[str]:
+        """What the data holder must know."""
+        return [
+            "k is the expected size of a group; only minimum_size promises one.",
+            "Rare records that lie far from all others have a centre near them: measure the linkage.",
+            *self.warnings(),
+        ]

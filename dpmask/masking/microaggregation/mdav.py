@@ -1,0 +1,165 @@
+"""Microaggregation: groups of k to 2k - 1 similar records, each released as its group's mean.
+
+MDAV, maximum distance to average vector (Domingo-Ferrer and Torra 2005). Every row is shared by at least k records, by
+construction. Tables larger than ``cell_size`` are cut into compact cells first: plain MDAV compares all pairs.
+
+Protects against: linking a record by its values to fewer than k candidates. Does not protect against: learning a value
+that all members of a group nearly share; nor against an intruder who knows the method, since the groups are determined
+by the data (fuzzy microaggregation draws them). Sums such as net + tax = gross survive means, but where columns are
+integers rounding may break them by a unit; fuzzy microaggregation keeps them.
+
+Passes over the data: one for the spread, one to send the records to their cells, one more to mask. Memory per task: one
+block, or eight cells.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.engine.draws import Subkey, make_key
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.microaggregation import mdav
+from dpmask.masking.draw_purpose import told_apart
+from dpmask.masking.microaggregation.figures import Figures
+from dpmask.masking.microaggregation.grouped_release import Grouped, Part, cell_part, settled_groups
+from dpmask.masking.microaggregation.variables import Variables, make_variables, spread_checked
+from dpmask.parameters import require_integer
+from dpmask.table import table as tables
+from dpmask.table.columns import require_numeric
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_WHO = "Microaggregation"
+_CELL = 4000
+_GROUPS_IN_A_CELL = 100
+_LARGEST_CELL = 100_000
+_PAIR_SECONDS = 2e-9
+"""What plans count for each pair of records that meet, and column, divided by k."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Microaggregation:
+    """Groups of at least ``k`` records; ``groups`` of columns are masked each by itself.
+
+    ``cell_size`` is the most records that MDAV sees together: 4000, or 100 k if that is more.
+    """
+
+    columns: tuple[str, ...] = ()
+    k: int
+    groups: tuple[tuple[str, ...], ...] = ()
+    cell_size: int | None = None
+
+    passes: ClassVar[int] = 3
+    judged: ClassVar[tuple[str, ...]] = Figures.judged
+
+    def __post_init__(self) -> None:
+        settled_groups(self)
+        require_integer(self, "k", at_least=2)
+        if self.cell_size is not None:
+            require_integer(self, "cell_size", at_least=2 * self.k)
+            if self.cell_size > _LARGEST_CELL:
+                raise JobError(f"{_WHO}: cell_size must be at most {_LARGEST_CELL}; got {self.cell_size}.")
+
+    @property
+    def masks(self) -> tuple[str, ...]:
+        """The columns it masks."""
+        return self.columns
+
+    @property
+    def minimum_size(self) -> int:
+        """Every released row is shared by so many records."""
+        return self.k
+
+    def work(self, rows: int) -> float:
+        """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_microaggregation.py."""
+        return sum(_PAIR_SECONDS * rows * min(rows, self._size) / self.k * len(group) for group in self.groups)
+
+    @property
+    def _size(self) -> int:
+        return self.cell_size or max(_CELL, min(_GROUPS_IN_A_CELL * self.k, _LARGEST_CELL), 2 * self.k)
+
+    def check(self, table: tables.Table) -> None:
+        """Refuse a table whose schema does not fit, before anything is read."""
+        require_numeric(table.masked_schema, self.columns, _WHO)
+
+    def fit(
+        self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None
+    ) -> FittedMicroaggregation:
+        """Find the cells, and what grouping inside them comes to."""
+        source = tables.as_table(table, _WHO)
+        secret = make_key(_WHO, key=key, seed=seed)
+        self.check(source)
+        seen = spread_checked(source, self.columns, self.k, _WHO)
+        own = secret.subkey(
+            f"microaggregation {self!r} {told_apart(source, self.columns, seen.values, seen.low, seen.high)}"
+        )
+        parts = []
+        for number, variables in enumerate(make_variables(source.masked_schema, seen, self.groups, (), _WHO)):
+            method = MdavCells(variables, self.k)
+            parts.append(
+                cell_part(source, variables, method, self._size, float(self.k), own.subkey(f"group {number}"), _WHO)
+            )
+        fitted = FittedMicroaggregation(self, own, tuple(parts))
+        for warning in fitted.warnings():
+            warnings.warn(warning, stacklevel=2)
+        return fitted
+
+
+@dataclass(frozen=True)
+class MdavCells:
+    """MDAV in one cell. It has no model: who is masked together follows from the records."""
+
+    variables: Variables
+    k: int
+
+    def fit_cell(self, block: Floats, key: Subkey) -> Floats:
+        """Nothing is learnt."""
+        return np.empty((0, len(block)))
+
+    def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
+        """The group of each record, and the groups' means."""
+        if block.shape[1] < self.k:
+            raise InputError(f"{_WHO}: a cell has fewer than {self.k} records of this table. Fit to this table.")
+        groups = mdav(block, self.k)
+        sizes = np.bincount(groups)
+        means = np.array([np.bincount(groups, column) / sizes for column in block]).T
+        return groups, self.variables.finished(self.variables.to_original(means))
+
+    def weight_shares(self, block: Floats, model: Floats) -> Floats:
+        """All members of a group weigh the same."""
+        return np.empty(0)
+
+
+@dataclass(frozen=True)
+class FittedMicroaggregation(Grouped):
+    """Cells of every group of variables and, on the table they were fitted to, what they came to."""
+
+    method: Microaggregation
+    key: Subkey
+    parts: tuple[Part, ...]
+
+    who: ClassVar[str] = _WHO
+
+    def statement(self) -> str:
+        """What a reader of the release may know."""
+        together = "; ".join(", ".join(part.variables.columns) for part in self.parts)
+        return (
+            f"The values of {together} were replaced by the means of groups of {self.method.k} to "
+            f"{2 * self.method.k - 1} similar records, variables that stand together as one row (microaggregation, "
+            "MDAV). Means are kept, but for rounding to the columns' types; variances are smaller, and correlations "
+            "tend to be stronger, than those of the originals."
+        )
+
+    def weaknesses(self) -> list[str]:
+        """What the data holder must know."""
+        return [
+            "Groups follow from the data alone: who knows the method and most of the data may work out the rest.",
+            "Members of a group may share nearly the same value, which its mean then shows.",
+            *self.warnings(),
+        ]

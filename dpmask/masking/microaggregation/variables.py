@@ -1,0 +1,118 @@
+"""Variables that are masked together: their units, the constraints their rows must keep, the grid of their types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpmask.clustering.scaling import Constrained, Inputs, Scale, constrained, spread_of
+from dpmask.constraints.sets import parse_constraints
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.covariance import Spread
+from dpmask.kernels.rounding_with_constraints import Grid, OffGridError, make_grid, onto_grid
+from dpmask.table.columns import float_kind, rounding_step, type_range
+from dpmask.table.table import Table
+
+Floats = npt.NDArray[np.float64]
+
+_DIGITS = 9
+"""Means and deviations keep so many digits: what another order of summation changes must not reach the records."""
+
+
+class Variables(NamedTuple):
+    """Columns that share their groups of records."""
+
+    columns: tuple[str, ...]
+    scale: Scale
+    limits: Constrained | None
+    grid: Grid
+    low: Floats
+    high: Floats
+    texts: tuple[str, ...]
+
+    def to_original(self, centers: Floats) -> Floats:
+        """Centres (centres x columns) in original units, the constraints held."""
+        return self.limits.released(centers, self.scale) if self.limits else self.scale.to_original(centers)
+
+    def finished(self, rows: Floats) -> Floats:
+        """Rows as they are released: on the grid of their types, the constraints still held."""
+        return onto_grid(rows, self.grid, self.scale.sd)
+
+
+def spread_checked(table: Table, columns: Sequence[str], least: int, who: str) -> Spread:
+    """Means and deviations in one pass; values that cannot be grouped are refused, and so are too few records."""
+    seen = spread_of(table, Inputs(tuple(columns), None, None), who)
+    for number, name in enumerate(columns):
+        missing = seen.rows - seen.values[number] - seen.infinite[number]
+        if seen.infinite[number]:
+            raise InputError(f"{who}: column '{name}' holds infinite values in {seen.infinite[number]} records.")
+        if missing:
+            raise InputError(
+                f"{who}: column '{name}' is missing in {missing} records, which cannot be grouped. Fill them in, drop "
+                "those records, or take the column out."
+            )
+    if seen.rows < least:
+        raise InputError(f"{who}: groups of {least} need at least as many records; there are {seen.rows}.")
+    return seen
+
+
+def make_variables(
+    schema: Any, seen: Spread, groups: Sequence[Sequence[str]], constraints: Sequence[str], who: str
+) -> list[Variables]:
+    """The variables of each group, with the constraints that speak of them."""
+    columns = [name for group in groups for name in group]
+    texts = _by_group(constraints, columns, groups, who)
+    return [_make(schema, seen, columns, tuple(group), texts[number], who) for number, group in enumerate(groups)]
+
+
+def _make(
+    schema: Any, seen: Spread, columns: list[str], group: tuple[str, ...], texts: Sequence[str], who: str
+) -> Variables:
+    at = [columns.index(name) for name in group]
+    scale = Scale(_rounded(seen.mean[at]), _rounded(np.where(seen.sd[at] > 0.0, seen.sd[at], 1.0)))
+    kinds = [schema.field(name).type for name in group]
+    lowest, highest = _near_ends(kinds, seen.low[at], seen.high[at])
+    written = parse_constraints(texts, group)
+    lower, upper = np.maximum(written.lower, lowest), np.minimum(written.upper, highest)
+    try:
+        grid = make_grid(written.exact, [rounding_step(k) for k in kinds], [float_kind(k) for k in kinds], lower, upper)
+    except OffGridError as error:
+        raise JobError(
+            f"{who}: constraints {', '.join(texts)}: {error}. Store one of the columns as a float, or as a decimal "
+            "with enough digits."
+        ) from None
+    limits = constrained(texts, group, scale, who, lowest=lowest, highest=highest)
+    return Variables(group, scale, limits, grid, seen.low[at], seen.high[at], tuple(texts))
+
+
+def _near_ends(kinds: Sequence[Any], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """The ends of the columns' types, where rows could come near them: constraints can push a row out of the data."""
+    lowest, highest = np.array([type_range(kind) for kind in kinds]).T
+    width = high - low
+    return np.where(low - width < lowest, lowest, -np.inf), np.where(high + width > highest, highest, np.inf)
+
+
+def _rounded(values: Floats) -> Floats:
+    return np.array([float(f"{value:.{_DIGITS - 1}e}") for value in values])
+
+
+def _by_group(
+    constraints: Sequence[str], columns: Sequence[str], groups: Sequence[Sequence[str]], who: str
+) -> list[list[str]]:
+    """The constraints of each group; one that binds columns of several groups cannot be kept by any of them."""
+    texts: list[list[str]] = [[] for _ in groups]
+    for text in constraints:
+        written = parse_constraints([text], columns)
+        bound = written.coefficients.any(axis=0) | np.isfinite(written.lower) | np.isfinite(written.upper)
+        named = {name for name, used in zip(columns, bound, strict=True) if used}
+        place = next((number for number, group in enumerate(groups) if named <= set(group)), None)
+        if place is None:
+            raise JobError(
+                f"{who}: constraint '{text}' binds columns that are masked separately: {', '.join(sorted(named))}. "
+                "Put them into one group."
+            )
+        texts[place].append(text)
+    return texts

@@ -1,0 +1,1 @@
+"""Top-down refinement: k-anonymity for several quasi-identifiers jointly (Fung et al. 2009)."""

@@ -1,0 +1,329 @@
+"""What each attribute of a refinement is masked to, and how that may be refined: decisions only, no table.
+
+Everything but validity follows from how often each value occurs with each class: gains, splits of intervals and the
+number of records a refinement touches. Codes 0, 1, ... are an attribute's values; a taxonomy's leaves and numbers are
+coded in their order, so that every node covers a range of codes; a missing value, if there is any, has the last code.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from copy import copy
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.kernels.refinement.cells import Values
+from dpmask.kernels.refinement.information import best_cut, gains_of_each, information_gain
+from dpmask.table.taxonomy import Branch
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SUPPRESSED = "*"
+"""How a value that is not told is written (the papers' _|_)."""
+MISSING = "missing"
+"""How a missing value is called in reports; it is released as missing."""
+
+
+class Candidate(NamedTuple):
+    """A refinement that might be next; ``slot`` is the value told apart where each value is a candidate of its own."""
+
+    node: int
+    slot: int
+    gain: float
+    records: int
+
+
+class Refined(NamedTuple):
+    """What became of a node."""
+
+    node: int
+    children: tuple[int, ...]
+
+
+class Attribute(ABC):
+    """An attribute under refinement, at first masked as a whole."""
+
+    apart = False
+
+    def __init__(self, name: str, histogram: Counts) -> None:
+        self.name, self.histogram = name, histogram
+        self.totals: Counts = histogram.sum(axis=1)
+        self.nodes = np.zeros(len(histogram), np.int32)
+        self.slots = np.zeros(len(histogram), np.int32)
+        self.widths: list[int] = []
+
+    def copied(self) -> Self:
+        """Another one of the same state, to try a refinement on. Counts are never changed, so both share them."""
+        twin = copy(self)
+        for name, value in vars(self).items():
+            if name not in {"histogram", "totals"} and isinstance(value, list | dict | np.ndarray):
+                setattr(twin, name, value.copy())
+        return twin
+
+    @property
+    def values(self) -> Values:
+        """What blocks need to know, as it is now."""
+        return Values(self.nodes.copy(), self.slots.copy(), np.array(self.widths, np.int64), self.apart)
+
+    @abstractmethod
+    def candidates(self) -> list[Candidate]:
+        """What may be refined, in the order of the cut."""
+
+    @abstractmethod
+    def finish(self, candidate: Candidate) -> None:
+        """Never try this one again."""
+
+    @abstractmethod
+    def refine(self, candidate: Candidate) -> Refined:
+        """Take a candidate."""
+
+    @abstractmethod
+    def told(self, candidate: Candidate) -> str:
+        """What a candidate refines, for people."""
+
+    @abstractmethod
+    def tells(self, candidate: Candidate) -> bool:
+        """Whether a candidate that was taken tells records apart that are left."""
+
+    @abstractmethod
+    def forget(self, left: Floats) -> None:
+        """Undo what only tells of records that are not left; ``left`` is inf for each code that none of these has.
+
+        For a number or a date it is otherwise the lowest value with this code. Nothing can be refined after it.
+        """
+
+    @abstractmethod
+    def drawn(self) -> dict[str, Any]:
+        """The tree as far as it was refined, as {value, children}."""
+
+
+class _Node(NamedTuple):
+    """A range of codes; ``bounds`` says where its children begin, and then its end. A leaf has none."""
+
+    low: int
+    high: int
+    branch: Branch | None
+    bounds: tuple[int, ...]
+
+
+class Ranged(Attribute):
+    """A tree over ranges of codes: a taxonomy's, or one that is grown by cutting intervals in two."""
+
+    def __init__(self, name: str, histogram: Counts, tree: Branch | None, missing: bool) -> None:
+        super().__init__(name, histogram)
+        self.missing, self.root = missing, 0
+        self.table: list[_Node] = []
+        self.found: dict[int, Candidate] = {}
+        self.children: dict[int, tuple[int, ...]] = {}
+        self.cut: list[int] = [self._open(0, len(histogram), tree)]
+
+    def _open(self, low: int, high: int, branch: Branch | None) -> int:
+        """A new node over these codes, with the children it would have; where nobody is, there is nothing to refine."""
+        bounds = self._bounds(low, high, branch) if self.totals[low:high].any() else ()
+        number = len(self.table)
+        self.table.append(_Node(low, high, branch, bounds))
+        self.widths.append(max(len(bounds) - 1, 0))
+        self.nodes[low:high] = number
+        for slot, (start, end) in enumerate(pairwise(bounds)):
+            self.slots[start:end] = slot
+        if bounds:
+            self.found[number] = self._candidate(number, bounds)
+        return number
+
+    def _bounds(self, low: int, high: int, branch: Branch | None) -> tuple[int, ...]:
+        missing_too = self.missing and high - low == len(self.totals)
+        if branch is not None:
+            if not branch.children and not missing_too:
+                return ()
+            below = branch.children or (branch,)
+            ends = np.cumsum([low, *(child.leaves for child in below)]).tolist()
+            return (*ends, high) if missing_too else tuple(ends)
+        if missing_too:
+            return (0, high - 1, high) if high > 1 else ()
+        return (low, low + best_cut(self.histogram[low:high]), high) if high - low > 1 else ()
+
+    def candidates(self) -> list[Candidate]:
+        """One for each node of the cut that has children and was not given up."""
+        return [self.found[number] for number in self.cut if self.widths[number]]
+
+    def _candidate(self, number: int, bounds: tuple[int, ...]) -> Candidate:
+        parts = np.array([self.histogram[start:end].sum(axis=0) for start, end in pairwise(bounds)])
+        return Candidate(number, 0, information_gain(parts), int(parts.sum()))
+
+    def finish(self, candidate: Candidate) -> None:
+        """The node stays as it is."""
+        self.widths[candidate.node] = 0
+
+    def refine(self, candidate: Candidate) -> Refined:
+        """Put the children in the node's place."""
+        _, _, branch, bounds = self.table[candidate.node]
+        below: list[Branch | None] = [] if branch is None else list(branch.children or (branch,))
+        below += [None] * (len(bounds) - 1 - len(below))
+        children = tuple(self._open(*ends, child) for ends, child in zip(pairwise(bounds), below, strict=True))
+        place = self.cut.index(candidate.node)
+        self.cut[place : place + 1] = children
+        self.children[candidate.node] = children
+        return Refined(candidate.node, children)
+
+    def is_missing(self, number: int) -> bool:
+        """Whether a node stands for missing values alone."""
+        return self.missing and self.table[number].low == len(self.totals) - 1
+
+    def label(self, number: int) -> str:
+        """What a node is called."""
+        return MISSING if self.is_missing(number) else self._label(self.table[number])
+
+    def _label(self, node: _Node) -> str:
+        assert node.branch is not None
+        return node.branch.value
+
+    def told(self, candidate: Candidate) -> str:
+        """The node that is refined."""
+        return self.label(candidate.node)
+
+    def tells(self, candidate: Candidate) -> bool:
+        """Whether the node still has children."""
+        return candidate.node in self.children
+
+    def forget(self, left: Floats) -> None:
+        """Undo refinements of nodes that nobody has; of others hide children that say who is not there.
+
+        Where one child is left that is all of its node, it stands for the node.
+        """
+        there, stands = np.isfinite(left), dict[int, int]()
+        for number, children in reversed(list(self.children.items())):  # children come before their parents
+            low, high, branch, _ = self.table[number]
+            kept = tuple(stands.get(one, one) for one in children if self._shown(one, there))
+            alone = len(kept) == 1 and self.table[kept[0]].branch is branch
+            if alone:
+                stands[number] = kept[0]
+            if alone or not there[low:high].any():
+                del self.children[number]
+            else:
+                self.children[number] = kept
+        self.root = stands.get(0, 0)
+        self.cut = self._leaves(self.root)
+        for number in self.cut:
+            self.nodes[self.table[number].low : self.table[number].high] = number
+
+    def _shown(self, number: int, there: NDArray[np.bool_]) -> bool:
+        """Whether a node's name may be told: a taxonomy is known to all, but not whether a value was missing."""
+        return not self.is_missing(number) or bool(there[-1])
+
+    def _leaves(self, number: int) -> list[int]:
+        children = self.children.get(number)
+        return [leaf for child in children for leaf in self._leaves(child)] if children else [number]
+
+    def drawn(self) -> dict[str, Any]:
+        """From the root to the cut."""
+        return self._drawn(self.root)
+
+    def _drawn(self, number: int) -> dict[str, Any]:
+        children = self.children.get(number, ())
+        return {"value": self.label(number)} | (
+            {"children": [self._drawn(one) for one in children]} if children else {}
+        )
+
+
+class Intervals(Ranged):
+    """Numbers or dates, grown by cutting intervals in two; ``begins``: the codes' lower bounds, and all's upper."""
+
+    def __init__(
+        self, name: str, histogram: Counts, missing: bool, begins: Floats, name_of: Callable[[float, float], str]
+    ) -> None:
+        self.begins, self.name_of = begins, name_of
+        super().__init__(name, histogram, None, missing)
+
+    def bounds(self) -> list[float]:
+        """Where the intervals of the cut begin, and where the last one ends."""
+        lows = [self.table[number].low for number in self.cut if not self.is_missing(number)]
+        return [float(self.begins[low]) for low in lows or [0]] + [float(self.begins[-1])]
+
+    def _label(self, node: _Node) -> str:
+        high = min(node.high, len(self.begins) - 1)  # of all and missing values, too, it is that of all
+        return self.name_of(float(self.begins[node.low]), float(self.begins[high]))
+
+    def _shown(self, number: int, there: NDArray[np.bool_]) -> bool:
+        return bool(there[self.table[number].low : self.table[number].high].any())
+
+    def forget(self, left: Floats) -> None:
+        """Merge intervals that nobody has, and let others begin with the lowest value in them; outer bounds stay."""
+        super().forget(left)
+        lowest = left[: len(self.begins) - 1]
+        upwards = np.minimum.accumulate(lowest[::-1])[::-1]  # the lowest value from each code on
+        inner = np.where(np.isfinite(upwards), upwards, self.begins[-1])
+        first = int(np.argmax(np.isfinite(lowest)))
+        self.begins = np.concatenate([np.full(first + 1, self.begins[0]), inner[first + 1 :], self.begins[-1:]])
+
+
+class Suppressed(Attribute):
+    """Values without a tree: all suppressed at first, then told one by one. Node 0 is what is suppressed."""
+
+    apart = True
+
+    def __init__(self, name: str, histogram: Counts, name_of: Callable[[int], str]) -> None:
+        super().__init__(name, histogram)
+        self.name_of = name_of
+        self.slots = np.arange(len(histogram), dtype=np.int32)
+        self.widths = [len(histogram)]
+        self.open = self.totals > 0
+        self.there = self.totals > 0
+        self.disclosed: list[int] = []
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        """Which codes are suppressed."""
+        return self.nodes == 0
+
+    @property
+    def told_values(self) -> list[str]:
+        """The values that are told, and SUPPRESSED where anybody has another one."""
+        names = [self.name_of(code) for code in sorted(self.disclosed)]
+        return names + ([SUPPRESSED] if (self.hidden & self.there).any() else [])
+
+    def candidates(self) -> list[Candidate]:
+        """One for each suppressed value that was not given up."""
+        codes = np.flatnonzero(self.open)
+        if not len(codes):
+            return []
+        gains = gains_of_each(np.where(self.hidden[:, None], self.histogram, 0))
+        return [Candidate(0, int(code), float(gains[code]), int(self.totals[code])) for code in codes]
+
+    def finish(self, candidate: Candidate) -> None:
+        """The value stays suppressed."""
+        self.open[candidate.slot] = False
+        if not self.open.any():
+            self.widths[0] = 0
+
+    def refine(self, candidate: Candidate) -> Refined:
+        """Tell one value."""
+        number = len(self.widths)
+        self.nodes[candidate.slot] = number
+        self.widths.append(0)
+        self.disclosed.append(candidate.slot)
+        self.finish(candidate)
+        return Refined(0, (number, 0))
+
+    def told(self, candidate: Candidate) -> str:
+        """The value that is told."""
+        return self.name_of(candidate.slot)
+
+    def tells(self, candidate: Candidate) -> bool:
+        """Whether the value is not hidden again."""
+        return not self.hidden[candidate.slot]
+
+    def forget(self, left: Floats) -> None:
+        """Suppress values that nobody has."""
+        self.there = np.isfinite(left)
+        self.nodes[~self.there] = 0
+        self.disclosed = [code for code in self.disclosed if not self.hidden[code]]
+
+    def drawn(self) -> dict[str, Any]:
+        """What is told, and beside it what is not."""
+        children = [{"value": name} for name in self.told_values]
+        return {"value": SUPPRESSED} | ({"children": children} if self.disclosed else {})

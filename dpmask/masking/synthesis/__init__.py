@@ -1,0 +1,1 @@
+"""Synthetic values by regressions: fuzzy c-regression and IPSO."""

@@ -1,0 +1,1 @@
+"""Disclosure risk: what an intruder learns from a masked table."""

@@ -1,0 +1,237 @@
+"""Attribute inference: an intruder reads a person's sensitive value off the nearest masked record.
+
+The intruder knows some columns of a person, takes the masked record nearest to them (Euclidean, each file standardised
+by its own mean and standard deviation; records equally near share) and believes its value of ``target``. It is right if
+that value is the person's: the same category, or a number within ``tolerance`` standard deviations.
+
+Much of this can be learned of anybody from how columns depend on each other. So the same is tried with the person's own
+masked record held out: ``guessing``. ``excess`` = (rate - guessing) / (1 - guessing) is what taking part costs the
+person (the form is that of Giomi, Boenisch, Wehmeyer and Tasnadi 2023).
+
+A sample of persons is attacked, chosen by a hash of their values, against all masked records. Passes: two over both
+tables (three for a category). Memory per task: one block; the sample travels with it. Time: sample x records.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.hash_sample import Chosen, choose, merge_chosen, record_words_of
+from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, nearest
+from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.kernels.wilson import wilson
+from dpmask.lake.reading import Rows
+from dpmask.table.checks import require_spread
+from dpmask.table.columns import floats, is_numeric, require_numeric
+from dpmask.table.encoders.value_codes import Domain, find_domains
+from dpmask.table.pairs import masked_name, pair
+from dpmask.table.row_keys import missing, require_groupable
+from dpmask.table.table import Table
+
+Floats = NDArray[np.float64]
+
+_WHO = "attribute_inference"
+PASSES = 2  # over both tables, about
+_MOST_SAMPLED = 100_000
+
+
+@dataclass(frozen=True)
+class AttributeInference:
+    """``rate`` with the person's record in the release, ``guessing`` with it held out, ``excess`` between them."""
+
+    rate: float
+    excess: float
+    interval: tuple[float, float]
+    intervals: Mapping[str, tuple[float, float]]
+    guessing: float
+    attacked: int
+    seconds: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    judged: ClassVar[tuple[str, ...]] = ("rate", "excess")
+    public: ClassVar[bool] = False
+    definition: ClassVar[str] = (
+        "The share of persons whose sensitive value is that of the masked record nearest to them; excess is what "
+        "their own record adds to that."
+    )
+    direction: ClassVar[str] = "Larger means more risk."
+    source: ClassVar[str] = (
+        "Giomi, Boenisch, Wehmeyer and Tasnadi 2023, A unified framework for quantifying privacy risk in synthetic "
+        "data."
+    )
+
+    def explain(self) -> str:
+        """What the numbers mean."""
+        return (
+            f"The nearest masked record tells the sensitive value of {self.rate:.2%} of {self.attacked:,} persons, and "
+            f"of {self.guessing:.2%} when their own record is held out: taking part costs {self.excess:.2%}. "
+            "Larger means more risk."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        intervals = {name: list(ends) for name, ends in self.intervals.items()}
+        return {**vars(self), "interval": list(self.interval), "intervals": intervals, "parts": dict(self.parts)}
+
+
+def check(schema: Any, *, columns: Sequence[str], target: str, **_: Any) -> None:
+    """Refuse known columns that are not numbers, and a target that is among them or cannot be told apart."""
+    _require_other(columns, target)
+    require_numeric(schema, columns, _WHO)
+    require_groupable(schema, [target], _WHO)
+
+
+def _require_other(columns: Sequence[str], target: str) -> None:
+    if not columns or target in columns:
+        raise JobError(
+            f"{_WHO}: columns must be one or more known columns and target another one; got {list(columns)} and "
+            f"{target!r}."
+        )
+
+
+def attribute_inference(
+    original: Any,
+    masked: Any,
+    *,
+    columns: Sequence[str],
+    target: str,
+    sample: int = 1000,
+    tolerance: float = 0.05,
+    seed: int = 0,
+) -> AttributeInference:
+    """Inference of ``target`` from known ``columns``: frames paired by index, lakes by position."""
+    start = time.perf_counter()
+    _require(sample, tolerance, seed)
+    _require_other(columns, target)
+    pairs = pair(original, masked, [*columns, target], _WHO)
+    check(pairs.masked_schema, columns=columns, target=target)
+    require_numeric(pairs.masked_schema, [masked_name(name) for name in columns], _WHO)
+    attack = _Attack(tuple(columns), target, _categories(pairs, target), sample, seed)
+    seen = attack.seen(pairs)
+    attacked = len(seen.chosen.words)
+    if not attacked:
+        raise InputError(f"{_WHO}: no record has a value in all of {', '.join([*columns, target])}.")
+    require_spread(seen.before.of(slice(len(columns))), columns, _WHO)
+    reach = tolerance * float(seen.before.sd[-1]) if attack.categories is None else 0.0
+    return _result(attack.nearest(pairs, seen, reach), attacked, time.perf_counter() - start)
+
+
+def _require(sample: int, tolerance: float, seed: int) -> None:
+    for name, value, low in (("sample", sample, 10), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= _MOST_SAMPLED:
+            raise JobError(f"{_WHO}: {name} must be an integer from {low} to {_MOST_SAMPLED}; got {value!r}.")
+    number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
+    if not number or not 0 <= tolerance < math.inf:
+        raise JobError(f"{_WHO}: tolerance must be a number >= 0; got {tolerance!r}.")
+
+
+def _categories(pairs: Table, target: str) -> Domain | None:
+    """The categories of a target, before and after masking; None for a number."""
+    both = [target, masked_name(target)]
+    if all(is_numeric(pairs.masked_schema.field(name).type) for name in both):
+        return None
+    found = find_domains([pairs], both, _WHO, numbers=False)
+    return Domain(None, np.unique(np.concatenate([one.known for one in found.values() if one.known is not None])))
+
+
+class _Seen(NamedTuple):
+    """Moments before and after masking, of the known columns and then the target; and the persons attacked."""
+
+    before: Moments
+    after: Moments
+    chosen: Chosen
+
+
+class _Attack(NamedTuple):
+    """What is known, what is sought, its categories if it is no number, and how many persons are attacked."""
+
+    known: tuple[str, ...]
+    target: str
+    categories: Domain | None
+    sample: int
+    seed: int
+
+    def seen(self, pairs: Table) -> _Seen:
+        """The first pass: moments of both files, and a choice of persons."""
+        names = [*self.known, self.target]
+        both = [*names, *(masked_name(name) for name in names)]
+        task = pairs.on_rows(both, partial(_see, self))
+        return reduce_blocks(task, partial(_both_seen, self.sample), pairs.blocks, f"{_WHO}: persons")
+
+    def nearest(self, pairs: Table, seen: _Seen, reach: float) -> Nearest:
+        """The second pass: the nearest masked records of every person."""
+        values = _standardised(seen.chosen.values[:-1], seen.before)
+        queries = Queries(values, seen.chosen.positions, seen.chosen.values[-1])
+        task = pairs.on_rows(
+            [masked_name(name) for name in (*self.known, self.target)],
+            partial(_search, self, queries, seen.after, reach),
+        )
+        return reduce_blocks(task, merge_nearest, pairs.blocks, f"{_WHO}: nearest")
+
+    def columns(self, rows: Rows, name: Callable[[str], str] = str) -> list[Floats]:
+        """The known columns and the target as numbers."""
+        target = name(self.target)
+        if self.categories is None:
+            sought = floats(rows, target)
+        else:
+            sought = np.where(missing(rows, target), np.nan, self.categories.codes(rows, target))
+        return [*(floats(rows, name(column)) for column in self.known), sought]
+
+
+def _see(attack: _Attack, rows: Rows, span: Span) -> _Seen:
+    before, after = attack.columns(rows), attack.columns(rows, masked_name)
+    values = np.array(before)
+    whole = np.flatnonzero(np.isfinite(values).all(axis=0))
+    chosen = values[:, whole]
+    words = record_words_of(list(chosen), attack.seed)
+    return _Seen(
+        column_moments(before), column_moments(after), choose(words, whole + span.first, chosen, attack.sample)
+    )
+
+
+def _both_seen(sample: int, left: _Seen, right: _Seen) -> _Seen:
+    return _Seen(
+        merge_moments(left.before, right.before),
+        merge_moments(left.after, right.after),
+        merge_chosen(left.chosen, right.chosen, sample),
+    )
+
+
+def _search(attack: _Attack, queries: Queries, after: Moments, reach: float, rows: Rows, span: Span) -> Nearest:
+    *known, sought = attack.columns(rows, masked_name)
+    return nearest(queries, _standardised(np.array(known), after), sought, span.first, reach)
+
+
+def _standardised(values: Floats, moments: Moments) -> Floats:
+    """Known columns in standard deviations from their file's mean; a constant one tells nothing."""
+    sd, mean = (part[: len(values), None] for part in (moments.sd, moments.mean))
+    return (values - mean) / np.where(sd > 0.0, sd, 1.0)
+
+
+def _result(found: Nearest, attacked: int, seconds: float) -> AttributeInference:
+    rate, guessing = (float(share) for share in (found.right / np.maximum(found.ties, 1)).mean(axis=1))
+    inside, outside = wilson(rate, attacked), wilson(guessing, attacked)
+    return AttributeInference(
+        rate=rate,
+        excess=_excess(rate, guessing),
+        interval=inside,
+        intervals={"excess": (_excess(inside[0], outside[1]), _excess(inside[1], outside[0]))},
+        guessing=guessing,
+        attacked=attacked,
+        seconds=seconds,
+        parts={"with the own record": rate, "with it held out": guessing},
+    )
+
+
+def _excess(rate: float, guessing: float) -> float:
+    return max(rate - guessing, 0.0) / (1.0 - guessing) if guessing < 1.0 else 0.0

@@ -1,0 +1,278 @@
+"""Groups of records that share their quasi-identifiers: who is alone, and what a group gives away of its members.
+
+For each quasi-identifier, a set of columns taken jointly: k (the smallest group), uniques (groups of one), records in
+groups of less than k; for each sensitive column distinct l, entropy l, confidence and t of the worst group
+(kernels/groups.py has the formulas; numbers with many values are taken in 20 quantile bins of the original, in order,
+so t is the ordered distance, or the equal one for categories). Prosecutor: an intruder who knows that the person is in
+the release finds them with 1 / group size, on average groups / records. Journalist: an intruder who holds the original
+as a register picks one of the F persons a released record may be; at most the mean of min(f, F) / (f F).
+
+Everything is exact, on the values to be published, and on the original beside them. Missing is a value like others.
+Passes: three over the sensitive columns, and one over each quasi-identifier, in which rows meet by a hash of it.
+Memory per task: one block, or its share of the different rows (about a million).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+from dpmask.engine.exchange import Source, exchange_blocks
+from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.groups import (
+    Cells,
+    Groups,
+    Sensitive,
+    cells,
+    join_cells,
+    measure_groups,
+    merge_groups,
+    split_cells,
+)
+from dpmask.lake.reading import Rows
+from dpmask.table.encoders.value_codes import Domain, code_shares, find_domains
+from dpmask.table.row_keys import require_groupable, row_keys
+from dpmask.table.table import Table, as_table
+
+ROLES = {"quasi": "quasi", "sensitive": "sensitive"}
+"""The parameters that a job's declared roles stand in for."""
+PAIRED = False
+"""Groups are counted in each table by itself: records need no partner."""
+
+_WHO = "groups"
+PASSES = 1  # over both tables, about
+_SHARD_ROWS = 1_000_000
+_CELL_BYTES = 24
+
+
+@dataclass(frozen=True)
+class GroupRisk:
+    """The worst of all quasi-identifiers; ``parts`` has each one's own numbers, ``before`` those of the original."""
+
+    smallest: int
+    uniques: int
+    below: int
+    k: int
+    prosecutor: float
+    journalist: float
+    distinct: float | None
+    entropy: float | None
+    confidence: float | None
+    closeness: float | None
+    guessing: float
+    attacked: int
+    seconds: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+    before: Mapping[str, float] = field(default_factory=dict)
+
+    judged: ClassVar[tuple[str, ...]] = (
+        "smallest",
+        "uniques",
+        "below",
+        "prosecutor",
+        "journalist",
+        "distinct",
+        "entropy",
+        "confidence",
+        "closeness",
+    )
+    public: ClassVar[bool] = False
+    definition: ClassVar[str] = (
+        "Groups of records with the same quasi-identifiers: the smallest one, those of one record, records in "
+        "groups below k, and what a group gives away of its members' sensitive values."
+    )
+    direction: ClassVar[str] = (
+        "Smaller groups mean more risk; a larger confidence or t, and fewer different sensitive values, too."
+    )
+    source: ClassVar[str] = (
+        "Sweeney 2002, k-anonymity; Machanavajjhala et al. 2007, l-diversity; Li, Li and Venkatasubramanian 2007, "
+        "t-closeness."
+    )
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The smallest group itself: all records were counted, none were sampled."""
+        return float(self.smallest), float(self.smallest)
+
+    def explain(self) -> str:
+        """What the numbers mean."""
+        told = (
+            ""
+            if self.confidence is None
+            else (
+                f" Inside a group a sensitive value can be told with a confidence of up to {self.confidence:.4g}, "
+                f"where there are at least {self.distinct:g} different ones (t = {self.closeness:.4g})."
+            )
+        )
+        return (
+            f"The smallest group with the same quasi-identifiers has {self.smallest} of {self.attacked:,} records; "
+            f"{self.uniques} are alone in theirs, {self.below} in one of fewer than {self.k}. "
+            f"Smaller groups mean more risk.{told}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(self).items()}
+        return {**values, "interval": list(self.interval)}
+
+
+def check(
+    schema: Any,
+    *,
+    quasi: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    sensitive: Sequence[str] | None = None,
+    **_: Any,
+) -> None:
+    """Refuse columns that are not there, or that nothing can be grouped by."""
+    for columns in _quasi_identifiers(quasi):
+        require_groupable(schema, columns, _WHO)
+    require_groupable(schema, sensitive or (), _WHO)
+
+
+def groups(
+    original: Any,
+    masked: Any,
+    *,
+    quasi: Sequence[str] | Sequence[Sequence[str]] | None = None,
+    sensitive: Sequence[str] | None = None,
+    k: int = 10,
+) -> GroupRisk:
+    """The groups of two tables, by one quasi-identifier (a list of columns) or several (a list of lists).
+
+    In a job, ``quasi`` and ``sensitive`` are the declared roles unless said otherwise. Records need not be paired.
+    """
+    start = time.perf_counter()
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise JobError(f"{_WHO}: k must be an integer >= 1; got {k!r}.")
+    before, after = as_table(original, _WHO), as_table(masked, _WHO)
+    for table in (before, after):
+        check(table.masked_schema, quasi=quasi, sensitive=sensitive)
+        if not table.rows:
+            raise InputError(f"{_WHO}: the table has no record.")
+    domains = find_domains([before, after], list(sensitive or ()), _WHO)
+    columns = [_sensitive(table, domains) for table in (before, after)]
+    found = {}
+    for names in _quasi_identifiers(quasi):
+        others = {name: one for name, one in domains.items() if name not in names}
+        task = _Task(tuple(names), others, k, *({name: one[name] for name in others} for one in columns))
+        found[" + ".join(names)] = list(others), task.measured(before, after)
+    return _result(found, k, time.perf_counter() - start)
+
+
+def _quasi_identifiers(quasi: Sequence[str] | Sequence[Sequence[str]] | None) -> list[list[str]]:
+    """The quasi-identifiers as lists of columns, however they were given."""
+    given = [] if quasi is None or isinstance(quasi, str) else list(quasi)
+    sets = [list(given)] if all(isinstance(one, str) for one in given) else given
+    for columns in sets:
+        bad = isinstance(columns, str) or not all(isinstance(name, str) for name in columns)
+        if bad or not columns or len(set(columns)) < len(columns):
+            raise JobError(
+                f"{_WHO}: quasi must be a list of different columns, or a list of such lists; got {quasi!r}. "
+                "In a job, declare columns as quasi."
+            )
+    return [list(map(str, columns)) for columns in sets]
+
+
+def _sensitive(table: Table, domains: dict[str, Domain]) -> dict[str, Sensitive]:
+    found = {}
+    for name, shares in code_shares(table, domains, _WHO).items():
+        ordered = domains[name].ordered
+        nothing_missing = ordered and not shares[-1]  # then missing is no place in the order
+        found[name] = Sensitive(shares[:-1] if nothing_missing else shares, ordered)
+    return found
+
+
+class _Both(NamedTuple):
+    """The groups of the original and of the masked table."""
+
+    before: Groups
+    after: Groups
+
+
+class _Task(NamedTuple):
+    """One quasi-identifier: its columns, and the sensitive ones beside it with their shares before and after."""
+
+    quasi: tuple[str, ...]
+    domains: dict[str, Domain]
+    k: int
+    before: dict[str, Sensitive]
+    after: dict[str, Sensitive]
+
+    def measured(self, original: Table, masked: Table) -> _Both:
+        """All groups: rows meet in shards by the hash of their quasi-identifier."""
+        columns = [*self.quasi, *self.domains]
+        rows = original.rows + masked.rows
+        shards = -(-rows // _SHARD_ROWS)
+        sources = [
+            Source(table.on_rows(columns, partial(_split, self, shards)), table.blocks) for table in (original, masked)
+        ]
+        size = rows * (_CELL_BYTES + 8 * len(self.domains))
+        held = exchange_blocks(sources, partial(_gather, self), shards, f"{_WHO}: exchange", size=size)
+        return reduce_blocks(_itself, _merge, held, _WHO)
+
+
+def _split(task: _Task, shards: int, rows: Rows, span: Span) -> list[Cells]:
+    codes = [one.codes(rows, name) for name, one in task.domains.items()]
+    return split_cells(cells(row_keys(rows, task.quasi), codes), shards)
+
+
+def _gather(task: _Task, before: list[Cells], after: list[Cells]) -> _Both:
+    original, masked = join_cells(before), join_cells(after)
+    return _Both(
+        measure_groups(original, list(task.before.values()), task.k, original),
+        measure_groups(masked, list(task.after.values()), task.k, original),
+    )
+
+
+def _itself(found: _Both, span: Span) -> _Both:
+    return found
+
+
+def _merge(left: _Both, right: _Both) -> _Both:
+    return _Both(merge_groups(left.before, right.before), merge_groups(left.after, right.after))
+
+
+def _result(found: dict[str, tuple[list[str], _Both]], k: int, seconds: float) -> GroupRisk:
+    names = {label: names for label, (names, _) in found.items()}
+    parts = [_parts({label: both[side] for label, (_, both) in found.items()}, names) for side in (0, 1)]
+    after = [both.after for _, both in found.values()]
+    spreads = [spread for one in after for spread in one.spreads]
+    records = after[0].records
+    return GroupRisk(
+        smallest=min(one.smallest for one in after),
+        uniques=max(one.uniques for one in after),
+        below=max(one.below for one in after),
+        k=k,
+        prosecutor=max(one.groups / records for one in after),
+        journalist=max(one.matched / records for one in after),
+        distinct=min((one.distinct for one in spreads), default=None),
+        entropy=min((one.entropy for one in spreads), default=None),
+        confidence=max((one.confidence for one in spreads), default=None),
+        closeness=max((one.closeness for one in spreads), default=None),
+        guessing=1.0 / records,
+        attacked=records,
+        seconds=seconds,
+        parts=parts[1],
+        before=parts[0],
+    )
+
+
+def _parts(found: dict[str, Groups], sensitive: dict[str, list[str]]) -> dict[str, float]:
+    """Each quasi-identifier's own numbers under readable names."""
+    parts: dict[str, float] = {}
+    for label, one in found.items():
+        parts |= {
+            f"{label}: smallest group": one.smallest,
+            f"{label}: groups": one.groups,
+            f"{label}: uniques": one.uniques,
+            f"{label}: records in groups below k": one.below,
+            f"{label}: prosecutor": one.groups / one.records,
+            f"{label}: journalist": one.matched / one.records,
+        }
+        for name, spread in zip(sensitive[label], one.spreads, strict=True):
+            parts |= {f"{label}: {name}: {key}": value for key, value in spread._asdict().items()}
+    return parts

@@ -1,0 +1,312 @@
+"""Probabilistic record linkage: an intruder links each original to the masked record whose agreement is likeliest.
+
+Values become 20 quantile bins of the original, the same edges for both files, a missing value a bin of its own. A pair
+of records agrees on some columns; Fellegi and Sunter's (1969) weight of that pattern says how likely the pair is a true
+one. Each original is linked to the masked record of the largest weight, ties share.
+
+``rate`` is the worst case: the intruder knows how often each column agrees in true pairs (m). ``estimated`` is for one
+who estimates m by EM, with u from all pairs and one true pair expected for each record; left free, EM drifts away
+from both. Patterns are counted exactly over all n^2 pairs, and no pair is ever formed (kernels/agreement.py).
+
+A masked record without any value in these columns is taken as dropped: it links to nobody. Passes: five over the
+columns; then cells, equal rows of bins, pass from shard to shard, three times a column. Memory: the cells, about 40
+bytes a record at most, lie spread over the workers; a task holds a share of them, at best a 20th. Time: 2^columns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.engine.exchange import Source, exchange_blocks
+from dpmask.engine.passes import Run, Span, reduce_blocks
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.linkage.agreement import (
+    NOBODY,
+    NOTHING,
+    Meeting,
+    Weighing,
+    agreeing_pairs,
+    as_bits,
+    cells_of,
+    exact_patterns,
+    hunt,
+    hunted_records,
+    join_meetings,
+    split_meeting,
+    tally,
+    without_first,
+)
+from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
+from dpmask.kernels.order.bins import bin_count, binned
+from dpmask.table.columns import require_numeric
+from dpmask.table.encoders.value_codes import quantile_edges
+from dpmask.table.pairs import masked_name, pair
+from dpmask.table.table import Table, as_table
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+_WHO = "probabilistic_linkage"
+PASSES, PASSES_PER_COLUMN = 5, 2  # over both tables, about
+MOST_COLUMNS = 10
+_SHARD_ROWS = 250_000
+_CELL_BYTES = 32
+
+
+@dataclass(frozen=True)
+class ProbabilisticLinkage:
+    """``rate`` with the true m, ``estimated`` with m by EM; ``parts`` has each column's m and u."""
+
+    rate: float
+    estimated: float
+    guessing: float
+    attacked: int
+    seconds: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    judged: ClassVar[tuple[str, ...]] = ("rate", "estimated")
+    public: ClassVar[bool] = False
+    definition: ClassVar[str] = (
+        "The share of originals linked to their own masked record by the largest Fellegi-Sunter weight of the "
+        "columns that agree, values in 20 quantile bins of the original; ties share."
+    )
+    direction: ClassVar[str] = "1 means that every record is linked; larger means more risk."
+    source: ClassVar[str] = "Fellegi and Sunter 1969, A theory for record linkage."
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The rate itself: all records were attacked, none were sampled."""
+        return self.rate, self.rate
+
+    def explain(self) -> str:
+        """What the numbers mean."""
+        return (
+            f"An intruder who knows how masking changes agreement links {self.rate:.2%} of {self.attacked:,} records "
+            f"to their own masked record ({self.estimated:.2%} by EM), where a guess links {self.guessing:.2g}. "
+            "Larger means more risk."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {**vars(self), "interval": list(self.interval), "parts": dict(self.parts)}
+
+
+def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:
+    """Refuse columns that are not numbers, or too many of them."""
+    if not 1 <= len(columns) <= MOST_COLUMNS or len(set(columns)) < len(columns):
+        raise JobError(
+            f"{_WHO}: columns must be 1 to {MOST_COLUMNS} different columns; got {len(columns)}. The work doubles "
+            "with each: take those an intruder is likeliest to know."
+        )
+    require_numeric(schema, columns, _WHO)
+
+
+def probabilistic_linkage(original: Any, masked: Any, *, columns: Sequence[str]) -> ProbabilisticLinkage:
+    """Fellegi-Sunter linkage between two tables: frames paired by index, or lakes by position."""
+    start = time.perf_counter()
+    released = as_table(masked, _WHO)
+    check(released.masked_schema, columns=columns)
+    pairs = pair(original, masked, columns, _WHO)
+    check(pairs.masked_schema, columns=columns)
+    edges = dict(zip(columns, quantile_edges(pairs, columns, _WHO), strict=True))
+    for column in columns:
+        if not len(edges[column]):
+            raise InputError(f"{_WHO}: column '{column}' has no value in any record. Take it out of columns.")
+    files = _Files(pairs, released, _balanced(released, edges))
+    held = files.meet()
+    counts = files.patterns(held)
+    if not counts.masked:
+        raise InputError(f"{_WHO}: no masked record has a value in {', '.join(columns)}.")
+    return _result(files, held, counts, start)
+
+
+def _balanced(released: Table, edges: Mapping[str, Floats]) -> dict[str, Floats]:
+    """The columns in an order in which the first ones cut the masked file into the most even shards."""
+    names = list(edges)
+    counts = released.reduce(names, partial(_count_bins, edges), _add, f"{_WHO}: bins")
+    largest = {name: int(one.max()) for name, one in zip(names, counts, strict=True)}
+    return {name: edges[name] for name in sorted(names, key=lambda name: (largest[name], name))}
+
+
+def _count_bins(edges: Mapping[str, Floats], columns: list[Floats]) -> list[Counts]:
+    return [
+        np.bincount(binned(values, cuts), minlength=bin_count(cuts))
+        for values, cuts in zip(columns, edges.values(), strict=True)
+    ]
+
+
+def _add(left: list[Counts], right: list[Counts]) -> list[Counts]:
+    return [one + two for one, two in zip(left, right, strict=True)]
+
+
+class _Patterns(NamedTuple):
+    """Records in each file, pairs by exact pattern, and true pairs by pattern."""
+
+    originals: int
+    masked: int
+    pairs: Counts
+    true: Counts
+
+    def shares(self, patterns: Counts, total: int) -> Floats:
+        """For each column the share of pairs that agree on it."""
+        agree = pattern_bits(len(patterns).bit_length() - 1)
+        return (patterns[:, None] * agree).sum(axis=0) / total
+
+    @property
+    def u(self) -> Floats:
+        """Agreement over all pairs."""
+        return self.shares(self.pairs, self.originals * self.masked)
+
+    @property
+    def m(self) -> Floats:
+        """Agreement over the true pairs."""
+        return self.shares(self.true, max(int(self.true.sum()), 1))
+
+
+class _Files(NamedTuple):
+    """Both files, and the edges of the bins of each column."""
+
+    pairs: Table
+    released: Table
+    edges: dict[str, Floats]
+
+    @property
+    def columns(self) -> int:
+        """How many columns are compared."""
+        return len(self.edges)
+
+    def meet(self) -> list[Run]:
+        """Originals and masked records with the same bin in the first column together."""
+        cuts, names = list(self.edges.values()), list(self.edges)
+        both = [*names, *(masked_name(name) for name in names)]
+        shards = self.shards(0)
+        sources = [
+            Source(self.pairs.on_floats(both, partial(_split_originals, cuts, shards)), self.pairs.blocks),
+            Source(self.released.on_floats(names, partial(_split_masked, cuts, shards)), self.released.blocks),
+        ]
+        return exchange_blocks(sources, _gather, shards, f"{_WHO}: exchange", size=self.size)
+
+    @property
+    def size(self) -> int:
+        """The most bytes that all cells take."""
+        return _CELL_BYTES * (self.pairs.rows + self.released.rows)
+
+    def shards(self, column: int) -> int:
+        """Into how many shards the bins of a column go."""
+        wanted = -(-(self.pairs.rows + self.released.rows) // _SHARD_ROWS)
+        return min(wanted, bin_count(list(self.edges.values())[column]))
+
+    def moved(self, held: list[Run], split: Callable[[Meeting, Span], list[Meeting]], column: int) -> list[Run]:
+        """The cells in the shards of another column."""
+        shards = self.shards(column)
+        return exchange_blocks([Source(split, held)], _gather, shards, f"{_WHO}: exchange", size=self.size)
+
+    def patterns(self, held: list[Run]) -> _Patterns:
+        """Patterns over all pairs and over the true ones, from step to step over the columns."""
+        whole = reduce_blocks(partial(_sizes, self.columns), _plus, held, f"{_WHO}: true pairs")
+        at_least = np.zeros(1 << self.columns, np.int64)
+        for column in range(self.columns):
+            if column:
+                split = partial(_onward, self.shards(column))
+                held = self.moved(held, split, column)
+            at_least += reduce_blocks(partial(_agreeing, self.columns), _plus, held, f"{_WHO}: all pairs")
+        at_least[0] = whole[-2] * whole[-1]
+        return _Patterns(int(whole[-2]), int(whole[-1]), exact_patterns(at_least), whole[: 1 << self.columns])
+
+    def linked(self, held: list[Run], counts: _Patterns, m: Floats) -> float:
+        """The share of originals that are linked to their own masked record."""
+        weights = pattern_weights(m, counts.u, counts.originals)
+        ranks = likelihood_ranks(weights.patterns)
+        weighing = Weighing(np.append(ranks, ranks.max() + 1), as_bits(np.flatnonzero(weights.telling).tolist(), 0))
+        for column in range(1, self.columns):
+            split = partial(_hunted_onward, weighing, self.shards(column))
+            held = self.moved(held, split, column)
+        last = partial(_last_hunt, weighing, counts.masked)
+        return float(reduce_blocks(last, _plus, held, f"{_WHO}: links")) / counts.originals
+
+
+def _split_originals(edges: list[Floats], shards: int, columns: list[Floats], span: Span) -> list[Meeting]:
+    half, bins = len(edges), tuple(map(bin_count, edges))
+    ours, theirs = ([binned(x, cuts) for x, cuts in zip(part, edges, strict=True)] for part in _halves(columns))
+    pattern = np.zeros(len(columns[0]), np.int64)
+    for number, (x, y) in enumerate(zip(ours, theirs, strict=True)):
+        pattern += (x == y).astype(np.int64) << number
+    pattern[~_present(columns[half:])] = 1 << half  # dropped: agrees in no way with anybody
+    hunted = hunted_records(cells_of(ours, bins), pattern, (1 << half) + 1)
+    return split_meeting(Meeting(hunted, NOTHING, bins), shards)
+
+
+def _split_masked(edges: list[Floats], shards: int, columns: list[Floats], span: Span) -> list[Meeting]:
+    bins = tuple(map(bin_count, edges))
+    there = _present(columns)
+    cells = cells_of([binned(y[there], cuts) for y, cuts in zip(columns, edges, strict=True)], bins)
+    return split_meeting(Meeting(NOBODY, tally(cells), bins), shards)
+
+
+def _halves(columns: list[Floats]) -> tuple[list[Floats], list[Floats]]:
+    half = len(columns) // 2
+    return columns[:half], columns[half:]
+
+
+def _present(columns: list[Floats]) -> NDArray[np.bool_]:
+    """Records with a value in any of the columns."""
+    return ~np.all([np.isnan(values) for values in columns], axis=0)
+
+
+def _gather(*sources: list[Meeting]) -> Meeting:
+    return join_meetings([part for parts in sources for part in parts])
+
+
+def _sizes(columns: int, meeting: Meeting, span: Span) -> Counts:
+    """True pairs by pattern, then the records of both files."""
+    hunted = meeting.hunted
+    true = np.bincount(hunted.pattern, hunted.records, minlength=1 << columns).astype(np.int64)
+    return np.append(true[: 1 << columns], [hunted.records.sum(), meeting.masked.records.sum()])
+
+
+def _agreeing(columns: int, meeting: Meeting, span: Span) -> Counts:
+    return agreeing_pairs(meeting, columns)
+
+
+def _plus(left: Any, right: Any) -> Any:
+    return left + right
+
+
+def _onward(shards: int, meeting: Meeting, span: Span) -> list[Meeting]:
+    return split_meeting(without_first(meeting, with_patterns=False), shards)
+
+
+def _hunted_onward(weighing: Weighing, shards: int, meeting: Meeting, span: Span) -> list[Meeting]:
+    return split_meeting(without_first(hunt(meeting, weighing), with_patterns=True), shards)
+
+
+def _last_hunt(weighing: Weighing, everybody: int, meeting: Meeting, span: Span) -> float:
+    """Links to the own record: one of those that tie; of all, where nothing agrees."""
+    hunted = hunt(meeting, weighing).hunted
+    nothing_agrees = hunted.pattern & weighing.telling == 0
+    dropped = hunted.pattern == len(weighing.rank) - 1
+    ties = np.where(nothing_agrees, everybody, hunted.ties)
+    return float((hunted.records[~dropped] / ties[~dropped]).sum())
+
+
+def _result(files: _Files, held: list[Run], counts: _Patterns, start: float) -> ProbabilisticLinkage:
+    estimated = estimate_m(counts.pairs, counts.u, 1.0 / counts.masked)
+    rate, by_em = files.linked(held, counts, counts.m), files.linked(held, counts, estimated)
+    parts: dict[str, float] = {}
+    for number, name in enumerate(files.edges):
+        parts |= {f"{name}: m": counts.m[number], f"{name}: u": counts.u[number], f"{name}: m by EM": estimated[number]}
+    return ProbabilisticLinkage(
+        rate=rate,
+        estimated=by_em,
+        guessing=1.0 / counts.originals,
+        attacked=counts.originals,
+        seconds=time.perf_counter() - start,
+        parts={name: float(value) for name, value in sorted(parts.items())},
+    )

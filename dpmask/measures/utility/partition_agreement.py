@@ -1,0 +1,233 @@
+"""Whether a masked table still falls into the clusters of the original: both are clustered, and compared.
+
+The original's clusters are the natural ones. The masked table is clustered by the same algorithm, or by a recipient's
+own (``recluster``), and the contingency table gives F-measure, match point (Fung, Wang, Wang and Hung 2009, eqs. 6-10)
+and the adjusted Rand index. A clustering from another seed does not agree with itself: how well the original's does is
+told beside them, and no masked table can be expected to do better.
+
+Masked values are taken as a recipient would take them: an interval by its middle, a generalised value or '*' as a
+category of its own. With ``values: expected`` they stand for the mean features of the original records that share them,
+which only the data holder can compute. Records that were dropped are left out of the comparison, not of the original's
+clustering. Passes: those of the clusterings, and one or two over both tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.clustering.features import Features, Number, find_features
+from dpmask.clustering.partition import ALGORITHMS, FittedPartition, partition
+from dpmask.engine.draws import make_key
+from dpmask.engine.passes import Span
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.partitions import adjusted_rand, f_measure, match_point
+from dpmask.lake.reading import Rows
+from dpmask.table.columns import require_known
+from dpmask.table.encoders.category import Coding, find_values, is_ordered, value_coding
+from dpmask.table.pairs import PRESENT, masked_name, pair
+from dpmask.table.table import Table, as_table
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+ROLES = {"columns": "quasi"}
+"""The parameters that a job's declared roles stand in for."""
+
+_WHO = "partition_agreement"
+PASSES = 7  # over both tables, about
+
+
+@dataclass(frozen=True)
+class PartitionAgreement:
+    """``value`` is the overall F-measure; ``itself`` that of the original's clustering from other seeds."""
+
+    value: float
+    match_point: float
+    adjusted_rand: float
+    itself: float
+    clusters: int
+    records: int
+    parts: Mapping[str, float] = field(default_factory=dict)
+    table: Sequence[Sequence[int]] = ()
+
+    judged: ClassVar[tuple[str, ...]] = ("value", "match_point", "adjusted_rand", "itself")
+    public: ClassVar[bool] = True
+    definition: ClassVar[str] = (
+        "The F-measure of each original cluster with the masked table's cluster that fits it best, weighted by size; "
+        "match point and adjusted Rand from the same contingency table."
+    )
+    larger_keeps: ClassVar[bool] = True
+    direction: ClassVar[str] = "1 means the same clusters; smaller means more information lost."
+    source: ClassVar[str] = "Fung, Wang, Wang and Hung 2009; Hubert and Arabie 1985 for the adjusted Rand index."
+
+    def explain(self) -> str:
+        """What the numbers mean."""
+        return (
+            f"The masked table falls into the original's {self.clusters} clusters with F = {self.value:.4g} (1 is the "
+            f"same clusters); the original's clustering agrees with itself at {self.itself:.4g} from another seed. "
+            f"{self.match_point:.2%} of pairs of records are together, or apart, as they were."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON. Small cells of the contingency table are not told: a release may show this."""
+        return {name: value for name, value in vars(self).items() if name not in {"parts", "table"}} | {
+            "parts": dict(self.parts)
+        }
+
+
+def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:
+    """Refuse columns that are not there."""
+    require_known(schema, columns, _WHO)
+
+
+def partition_agreement(
+    original: Any,
+    masked: Any,
+    *,
+    columns: Sequence[str],
+    clusters: int,
+    algorithm: str = "bisecting_kmeans",
+    recluster: str | None = None,
+    values: str = "midpoint",
+    repeats: int = 3,
+    seed: int = 0,
+) -> PartitionAgreement:
+    """How well the clusters of two tables agree: frames paired by index, or lakes by position.
+
+    ``repeats`` says from how many other seeds the original is clustered again, to see how it agrees with itself.
+    """
+    _require(algorithm, recluster, values, clusters)
+    before, after = as_table(original, _WHO), as_table(masked, _WHO)
+    for table in (before, after):
+        check(table.masked_schema, columns=columns)
+    pairs = pair(original, masked, columns, _WHO, marks=True)
+    known = find_features(before, columns, _WHO)
+    runs = [_clustered(before, known, clusters, algorithm, seed + number) for number in range(1 + repeats)]
+    if values == "expected":
+        found = _expected(pairs, after, runs[0].features)
+    else:
+        found = find_features(after, columns, _WHO, intervals=_labelled(before, after, columns))
+    query = _clustered(after, found, clusters, recluster or algorithm, seed)
+    names = [*columns, *map(masked_name, columns), PRESENT]
+    tables = pairs.reduce_rows(names, partial(_counted, runs, query, tuple(columns)), np.add, f"{_WHO}: count")
+    return _result(tables, clusters)
+
+
+def _require(algorithm: str, recluster: str | None, values: str, clusters: int) -> None:
+    for name, value, known in (
+        ("algorithm", algorithm, ALGORITHMS),
+        ("recluster", recluster or algorithm, ALGORITHMS),
+        ("values", values, ("midpoint", "expected")),
+    ):
+        if value not in known:
+            raise JobError(f"{_WHO}: {name} must be {' or '.join(known)}; got {value!r}.")
+    if isinstance(clusters, bool) or not isinstance(clusters, int) or clusters < 2:  # noqa: PLR2004
+        raise JobError(f"{_WHO}: clusters must be an integer >= 2; got {clusters!r}.")
+
+
+def _clustered(table: Table, features: Features, clusters: int, algorithm: str, seed: int) -> FittedPartition:
+    key = make_key(_WHO, seed=seed).subkey(_WHO)
+    return partition(table, features.columns, clusters, algorithm, key, features=features)
+
+
+def _labelled(before: Table, after: Table, columns: Sequence[str]) -> list[str]:
+    """Columns that were numbers or dates and are texts now."""
+    kinds = [(name, before.masked_schema.field(name).type, after.masked_schema.field(name).type) for name in columns]
+    return [name for name, old, new in kinds if is_ordered(old) and not is_ordered(new)]
+
+
+def _counted(
+    runs: Sequence[FittedPartition], query: FittedPartition, columns: tuple[str, ...], rows: Rows, span: Span
+) -> Counts:
+    """The contingency tables of the natural clusters with the query's, and with those of other seeds."""
+    size, rows = runs[0].method.clusters, _released(rows)
+    masked = rows.select([masked_name(name) for name in columns]).rename_columns(list(columns))
+    values = runs[0].features.values(rows.select(list(columns)))
+    natural = runs[0].of_values(values)
+    others = [query.of(masked), *(run.of_values(values) for run in runs[1:])]
+    return np.array([np.bincount(natural * size + one, minlength=size**2).reshape(size, size) for one in others])
+
+
+def _released(rows: Rows) -> Rows:
+    """The pairs whose masked record is there: one that was dropped is in no cluster."""
+    there = rows.column(PRESENT)
+    return rows.filter(there.is_valid()) if there.null_count else rows
+
+
+def _result(tables: Counts, clusters: int) -> PartitionAgreement:
+    table, *others = tables
+    if not table.sum():
+        raise InputError(f"{_WHO}: no record of the original is in the masked table.")
+    parts = {"f_measure": f_measure(table), "match_point": match_point(table), "adjusted_rand": adjusted_rand(table)}
+    measures = {"f_measure": f_measure, "match_point": match_point, "adjusted_rand": adjusted_rand}
+    for name, measure in measures.items():
+        parts[f"{name}_with_itself"] = float(np.mean([measure(one) for one in others])) if others else float("nan")
+    return PartitionAgreement(
+        parts["f_measure"],
+        parts["match_point"],
+        parts["adjusted_rand"],
+        parts["f_measure_with_itself"],
+        clusters,
+        int(table.sum()),
+        parts,
+        table.tolist(),
+    )
+
+
+class _Expected(NamedTuple):
+    """A masked column whose values stand for the mean features of the original records that share them."""
+
+    coding: Coding
+    means: Floats  # codes x features
+
+    @property
+    def size(self) -> int:
+        """How many features it has."""
+        return self.means.shape[1]
+
+    def fill(self, rows: Rows, out: Floats) -> None:
+        """Write the features of a block."""
+        out[:] = self.means[self.coding.codes(rows)].T
+
+
+def _expected(pairs: Table, after: Table, known: Features) -> Features:
+    """The features of masked values, from one pass over both tables; numbers that are still numbers stay so."""
+    schema = after.masked_schema
+    texts = [name for name in known.columns if not is_ordered(schema.field(name).type)]
+    found = find_values(after, texts, {}, _WHO)
+    codings = {name: value_coding(name, found[name], _WHO) for name in texts}
+    names = [*texts, *map(masked_name, texts), PRESENT]
+    parts = dict(zip(known.columns, known.parts, strict=True))
+    sums = pairs.reduce_rows(names, partial(_summed, codings, parts), _added, f"{_WHO}: expected") if texts else {}
+    made: list[Any] = []
+    for name in known.columns:
+        if name in sums:
+            totals, counts = sums[name]
+            made.append(_Expected(codings[name], totals / np.maximum(counts, 1)[:, None]))
+        else:
+            made.append(find_features(after, [name], _WHO).parts[0] if isinstance(parts[name], Number) else parts[name])
+    return Features(known.columns, tuple(made))
+
+
+_Sums = dict[str, tuple[Floats, Counts]]
+
+
+def _summed(codings: Mapping[str, Coding], parts: Mapping[str, Any], rows: Rows, span: Span) -> _Sums:
+    found, rows = {}, _released(rows)
+    for name, coding in codings.items():
+        features = np.empty((parts[name].size, rows.num_rows))
+        parts[name].fill(rows.select([name]), features)
+        codes = coding.codes(rows.select([masked_name(name)]).rename_columns([name]))
+        totals = np.array([np.bincount(codes, one, coding.size) for one in features]).reshape(-1, coding.size).T
+        found[name] = np.ascontiguousarray(totals), np.bincount(codes, minlength=coding.size)
+    return found
+
+
+def _added(left: _Sums, right: _Sums) -> _Sums:
+    return {name: (left[name][0] + right[name][0], left[name][1] + right[name][1]) for name in left}

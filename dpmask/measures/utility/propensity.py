@@ -1,0 +1,182 @@
+"""Propensity (pMSE): how well a model tells masked records from original ones.
+
+A logistic regression learns, on N original and masked records together, the chance p_i that record i is masked; with c
+the share of masked ones, pMSE = mean of (p_i - c)^2 (Woo, Reiter, Oganian and Karr 2009). 0 means that they cannot be
+told apart, c (1 - c) = 0.25 that they can without fail. A model with k parameters besides the constant finds some
+difference between any two samples of one population, c (1 - c) k / N on average for large N (its score statistic is
+chi-squared with k degrees of freedom): ``expected``; ``ratio`` is pMSE over that. Snoke, Raab, Nowok, Dibben and
+Slavkovic (2018) expect 1 - c times as much of records drawn from a model of the very originals they are compared with.
+
+The model sees each number, its square and the products of numbers (these with up to 20 numeric columns), each category
+with at least 1 % of the sample, and what is missing; so it notices changed means, variances, correlations and shares.
+It is fitted on a sample, chosen by the records' positions under a fixed key, of each table by itself. One pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmask.engine.draws import Subkey, make_key, record_words
+from dpmask.engine.passes import Span
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.hash_sample import Chosen, choose, merge_chosen
+from dpmask.kernels.regression.logistic import Floats, basis, fitted_chances
+from dpmask.lake.reading import Rows
+from dpmask.measures.utility.summary import require_columns
+from dpmask.table.columns import floats, is_numeric
+from dpmask.table.row_keys import require_groupable, row_keys
+from dpmask.table.table import Table, as_table
+
+_WHO = "propensity"
+
+_MOST_SAMPLED = 100_000
+_MOST_PRODUCTS = 20  # numeric columns
+_RARE = 0.01
+_EXACT = np.uint64(11)  # bits of a key that a double has no room for
+
+
+@dataclass(frozen=True)
+class Propensity:
+    """``value`` is pMSE, ``expected`` what it is without any difference, ``ratio`` one over the other."""
+
+    value: float
+    expected: float
+    ratio: float
+    sampled: int
+    parameters: int
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    judged: ClassVar[tuple[str, ...]] = ("value", "ratio")
+    public: ClassVar[bool] = True
+    definition: ClassVar[str] = (
+        "pMSE: the mean of (p - c)^2 over a sample of original and masked records, p the chance of being masked by a "
+        "logistic regression, c the share of masked ones; ratio is pMSE over its expectation without any difference."
+    )
+    direction: ClassVar[str] = (
+        "0 means that masked and original records cannot be told apart, 0.25 that they can without fail; "
+        "larger means more information lost."
+    )
+    source: ClassVar[str] = (
+        "Woo, Reiter, Oganian and Karr 2009, Global measures of data utility for microdata masked for disclosure "
+        "limitation; Snoke, Raab, Nowok, Dibben and Slavkovic 2018, General and specific utility measures for "
+        "synthetic data."
+    )
+
+    def explain(self) -> str:
+        """What the numbers mean."""
+        return (
+            f"pMSE is {self.value:.4g}, {self.ratio:.4g} times what a model of {self.parameters} parameters scores "
+            f"without any difference, on a sample of {self.sampled:,} original and masked records. "
+            "Larger means that masked records are told from original ones more easily: more information lost."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {**vars(self), "parts": dict(self.parts)}
+
+
+def propensity(
+    original: Any, masked: Any, *, columns: Sequence[str], sample: int = 10_000, seed: int = 0
+) -> Propensity:
+    """The pMSE between two tables' columns, numbers or categories, on ``sample`` records of each."""
+    _require(sample, seed)
+    require_columns(columns, _WHO)
+    tables = as_table(original, _WHO), as_table(masked, _WHO)
+    for table in tables:
+        check(table.masked_schema, columns=columns)
+    numeric = [name for name in columns if all(is_numeric(one.masked_schema.field(name).type) for one in tables)]
+    others = [name for name in columns if name not in numeric]
+    drawn = [
+        _sampled(*side, numeric, others, sample, seed) for side in zip(tables, ("original", "masked"), strict=True)
+    ]
+    for name, values in zip(numeric, drawn[0], strict=False):
+        if np.isnan(values).all():
+            raise InputError(
+                f"{_WHO}: column '{name}' has no value in any record of the sample. Take it out of columns."
+            )
+    features = _features(np.concatenate(drawn, axis=1), len(numeric))
+    if not features.size:
+        raise InputError(
+            f"{_WHO}: no value of {', '.join(others)} is shared by {_RARE:.0%} of the records, so there is nothing to "
+            "tell the tables apart by. Add numbers, or columns with fewer different values."
+        )
+    return _result(features, [one.shape[1] for one in drawn])
+
+
+def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:
+    """Refuse columns whose values cannot be told apart."""
+    require_groupable(schema, columns, _WHO)
+
+
+def _require(sample: int, seed: int) -> None:
+    for name, value, low, high in (("sample", sample, 10, _MOST_SAMPLED), ("seed", seed, 0, 1 << 63)):
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise JobError(f"{_WHO}: {name} must be an integer from {low} to {high}; got {value!r}.")
+
+
+def _sampled(table: Table, side: str, numeric: list[str], others: list[str], sample: int, seed: int) -> Floats:
+    """The values of a sample (columns x records): numbers as they are, categories by their keys."""
+    key = make_key(_WHO, seed=seed).subkey(side)
+    choice = partial(_choose, key, tuple(numeric), tuple(others), sample)
+    found = table.reduce_rows([*numeric, *others], choice, partial(merge_chosen, most=sample), f"{_WHO}: {side}")
+    if not len(found.words):
+        raise InputError(f"{_WHO}: the {side} table has no record.")
+    return found.values
+
+
+def _choose(
+    key: Subkey, numeric: tuple[str, ...], others: tuple[str, ...], sample: int, rows: Rows, span: Span
+) -> Chosen:
+    words = record_words(key, span.first, rows.num_rows)
+    likely = np.argpartition(words, sample)[:sample] if len(words) > sample else np.arange(len(words))
+    likely.sort()
+    picked = rows.take(likely)
+    values = [floats(picked, name) for name in numeric]
+    values += [(row_keys(picked, [name]).first >> _EXACT).astype(np.float64) for name in others]
+    return choose(words[likely], span.first + likely, np.array(values), sample)
+
+
+def _features(values: Floats, numeric: int) -> Floats:
+    """What the model sees (records x features)."""
+    numbers, others = values[:numeric], values[numeric:]
+    if np.isinf(numbers).any():
+        raise InputError(f"{_WHO}: a numeric column holds infinite values. Make them null, or drop those records.")
+    missing = np.isnan(numbers)
+    known = np.maximum((~missing).sum(axis=1, keepdims=True), 1)
+    numbers = np.where(missing, 0.0, numbers - np.nansum(numbers, axis=1, keepdims=True) / known)
+    size = np.sqrt((numbers**2).sum(axis=1, keepdims=True) / known)
+    numbers = numbers / np.where(size > 0.0, size, 1.0)
+    products = combinations(range(numeric), 2) if numeric <= _MOST_PRODUCTS else ()
+    return np.array(
+        [
+            *numbers,
+            *numbers**2,
+            *(numbers[i] * numbers[j] for i, j in products),
+            *missing[missing.any(axis=1)].astype(np.float64),
+            *(one for column in others for one in _indicators(column)),
+        ]
+    ).T
+
+
+def _indicators(column: Floats) -> Floats:
+    """Which records have each category that is not rare; the rest is what is left."""
+    values, counts = np.unique(column, return_counts=True)
+    return (column == values[counts >= _RARE * len(column), None]).astype(np.float64)
+
+
+def _result(features: Floats, sizes: list[int]) -> Propensity:
+    records = sum(sizes)
+    share = sizes[1] / records
+    columns = basis(features)
+    kind = np.repeat([0.0, 1.0], sizes)
+    value = float(((fitted_chances(columns, kind) - share) ** 2).mean())
+    expected = share * (1 - share) * columns.shape[1] / records
+    ratio = value / expected if expected else 0.0
+    parts = {"original records": sizes[0], "masked records": sizes[1], "features": features.shape[1]}
+    return Propensity(value, expected, ratio, records, columns.shape[1], parts)

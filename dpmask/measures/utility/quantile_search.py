@@ -1,0 +1,232 @@
+"""Both tables' quantiles, and what lies around and between them, in the passes after the first.
+
+The second pass counts at the sampled values: how far the two distributions lie apart, and between which values
+quantiles are. The third gathers what lies there, which gives exact quantiles; and what lies where the counts around
+them will be asked for, which are then known, too. Only where that would be too much a fourth pass counts them. None is
+made for tables no larger than the sample. A quantile that the sample does not bracket closely enough costs a pass more
+(lake/order.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmask.engine.passes import Span
+from dpmask.kernels.order.float_order import (
+    Counts,
+    Floats,
+    Keys,
+    Positions,
+    count_at,
+    from_keys,
+    merge_counts,
+    order_keys,
+    positions_in,
+    window,
+)
+from dpmask.kernels.order.partial_sort import Known, Part, Zones, drawn_in, gather, merge_parts, zones_of
+from dpmask.lake.reading import Rows
+from dpmask.measures.utility.first_pass import Look, Need
+from dpmask.measures.utility.table_pair import Sides
+from dpmask.table.columns import floats
+from dpmask.table.quantiles import Sample, Search
+
+PERCENTS = np.arange(5, 100, 5)
+"""Which percentiles are compared; they are also the edges of the bins."""
+WINDOW = 1000
+"""The density at a quantile is that within the range over this on either side."""
+
+_GATHERED = 1 << 23  # values that may be gathered beyond those that quantiles need
+_Zones = list[tuple[int, int]]
+
+
+class Steps(NamedTuple):
+    """How many of a column's values lie below, and at or below, some values in both tables."""
+
+    original: Positions
+    masked: Positions
+
+
+class Around(NamedTuple):
+    """What lies close to the original's quantiles, and between them."""
+
+    within: list[Counts]  # for each column and quantile: how many originals lie within the window
+    bins: tuple[list[Counts], list[Counts]]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Passes over the numbers of both tables."""
+
+    sides: Sides
+    numbers: Sequence[str]
+    who: str
+
+    def count(self, keys: Sequence[list[Keys]], label: str) -> list[list[Positions]]:
+        """Each table's counts at the given keys of each column."""
+        functions = [partial(_count, self.numbers, some) for some in keys]
+        return self.sides.reduce(self.numbers, functions, merge_counts, f"{self.who}: {label}")
+
+    def gather(self, zones: Sequence[list[Zones]]) -> list[list[Known]]:
+        """What each table has in zones of each column."""
+        functions = [partial(_gather, self.numbers, some) for some in zones]
+        found = self.sides.reduce(self.numbers, functions, merge_parts, f"{self.who}: collect")
+        return [list(map(Known, *both)) for both in zip(zones, found, strict=True)]
+
+
+def _count(columns: Sequence[str], keys: list[Keys], rows: Rows, span: Span) -> list[Positions]:
+    return count_at(keys, [floats(rows, name) for name in columns])
+
+
+def _gather(columns: Sequence[str], zones: list[Zones], rows: Rows, span: Span) -> list[Part]:
+    return gather(zones, [floats(rows, name) for name in columns])
+
+
+class Searches:
+    """The search for both tables' quantiles: ``narrow``, then ``quantiles``, then ``around``."""
+
+    def __init__(self, sides: Sides, numbers: Sequence[str], looks: tuple[Look, Look], needs: Need, who: str) -> None:
+        self.reading, self.looks, self.needs = _Reading(sides, numbers, who), looks, needs
+        self.samples = [look.samples for look in looks]
+        wanted = bool(needs & (Need.QUANTILES | Need.BINS)), bool(needs & Need.QUANTILES)
+        self.ranks = [
+            [_ranks(one.values) if asked else [] for one in side]
+            for side, asked in zip(self.samples, wanted, strict=True)
+        ]
+        self.sides = [list(map(Search, *side)) for side in zip(self.ranks, self.samples, strict=True)]
+        self.cuts: list[list[Keys]] = []
+        self.counted: list[list[Positions]] = []
+        self.known: list[list[Known]] = []
+
+    @property
+    def whole(self) -> bool:
+        """Whether the samples hold all values, so that no further pass is needed."""
+        return all(one.whole for side in self.samples for one in side)
+
+    def narrow(self) -> list[Steps]:
+        """Count until each quantile lies between two values that are close; the first counts are the steps."""
+        cuts = self._splitters()
+        if self.needs & (Need.STEPS | Need.BINS):
+            union = [np.union1d(one.keys, two.keys) for one, two in zip(*self.samples, strict=True)]
+            cuts = [union, union]
+        while any(len(some) for side in cuts for some in side):
+            found = self._count(cuts, "count")
+            if not self.counted:
+                self.cuts, self.counted = cuts, found
+            for side, some, counts in zip(self.sides, cuts, found, strict=True):
+                for search, keys, positions in zip(side, some, counts, strict=True):
+                    search.narrow(keys, positions)
+            cuts = self._splitters()
+        return [Steps(*both) for both in zip(*self.counted, strict=True)] if self.needs & Need.STEPS else []
+
+    def _splitters(self) -> list[list[Keys]]:
+        return [[search.splitters() for search in side] for side in self.sides]
+
+    def _count(self, keys: Sequence[list[Keys]], label: str) -> list[list[Positions]]:
+        """Both tables' counts at keys; without a pass where they are known."""
+        if self.whole:
+            return [
+                [positions_in(one.keys, cuts) for one, cuts in zip(side, some, strict=True)]
+                for side, some in zip(self.samples, keys, strict=True)
+            ]
+        asked = [list(zip(*side, strict=True)) for side in zip(self.known, keys, strict=False)]
+        if asked and all(known.covers(cuts) for side in asked for known, cuts in side):
+            return [[known.positions(cuts) for known, cuts in side] for side in asked]
+        return self.reading.count(keys, label)
+
+    def quantiles(self) -> tuple[list[Floats], list[Floats]]:
+        """The values at the wanted ranks."""
+        zones = [[search.zones for search in side] for side in self.sides]
+        if any(some for side in zones for some in side):
+            self.known = self.reading.gather(self._with_around(zones))
+            for side, known in zip(self.sides, self.known, strict=True):
+                for search, one in zip(side, known, strict=True):
+                    search.answer(one)
+        original, masked = (
+            [search.values(ranks) for search, ranks in zip(side, some, strict=True)]
+            for side, some in zip(self.sides, self.ranks, strict=True)
+        )
+        return original, masked
+
+    def _with_around(self, zones: list[list[_Zones]]) -> list[list[Zones]]:
+        """The zones of the open quantiles, and of what ``around`` will ask for unless that is too much."""
+        more = [
+            [[*one, *other] for one, other in zip(*both, strict=True)]
+            for both in zip(zones, self._around_zones(), strict=True)
+        ]
+        asked = [[zones_of(some) for some in side] for side in more]
+        held = sum(
+            zone.at_most(cuts, counted, sample.values)
+            for side in zip(asked, self.cuts, self.counted, self.samples, strict=True)
+            for zone, cuts, counted, sample in zip(*side, strict=True)
+        )
+        return asked if held <= _GATHERED else [[zones_of(some) for some in side] for side in zones]
+
+    def _around_zones(self) -> tuple[list[_Zones], list[_Zones]]:
+        """Where in both tables the values lie that ``around`` may ask for."""
+        brackets = [search.brackets_of(ranks) for search, ranks in zip(self.sides[0], self.ranks[0], strict=True)]
+        edges = brackets if self.needs & Need.BINS else [[] for _ in brackets]
+        if not self.needs & Need.QUANTILES:
+            return edges, edges
+        near = [_window_zones(some, h) for some, h in zip(brackets, self._reaches, strict=True)]
+        return [[*one, *other] for one, other in zip(edges, near, strict=True)], edges
+
+    def around(self, quantiles: list[Floats]) -> Around:
+        """How many originals lie close to each quantile; and how many values of both tables between them."""
+        edges = [np.unique(order_keys(some)) for some in quantiles] if self.needs & Need.BINS else self._none
+        near = self._windows(quantiles) if self.needs & Need.QUANTILES and quantiles else self._none
+        if not any(len(some) for some in (*edges, *near)):
+            return Around([], ([], []))
+        asked = [np.concatenate(both) for both in zip(edges, near, strict=True)]
+        original, masked = self._count([asked, edges], "around")
+        within = [np.diff(_halves(len(cuts), found), axis=0)[0] for cuts, found in zip(edges, original, strict=True)]
+        bins = [
+            list(map(partial(_bins, look.rows), edges, look.samples, found))
+            for look, found in zip(self.looks, (original, masked), strict=True)
+        ]
+        return Around(within, (bins[0], bins[1]))
+
+    @property
+    def _none(self) -> list[Keys]:
+        return [np.empty(0, np.int64)] * len(self.reading.numbers)
+
+    def _windows(self, quantiles: list[Floats]) -> list[Keys]:
+        """The first and then the last value that count as close to each quantile."""
+        return [np.concatenate(window(some, h)) for some, h in zip(quantiles, self._reaches, strict=True)]
+
+    @property
+    def _reaches(self) -> list[float]:
+        """How far from a quantile of each column a value counts as close."""
+        moments = self.looks[0].moments
+        assert moments is not None
+        return ((moments.high - moments.low) / WINDOW).tolist()
+
+
+def _ranks(count: int) -> list[int]:
+    return ((count - 1) * PERCENTS // 100).tolist() if count else []
+
+
+def _window_zones(brackets: _Zones, reach: float) -> _Zones:
+    """Where the first and the last value close to a quantile lie, if it lies in one of the brackets."""
+    lows, highs = from_keys(drawn_in(brackets)).T
+    return [pair for ends in zip(window(lows, reach), window(highs, reach), strict=True) for pair in _pairs(*ends)]
+
+
+def _pairs(low: Keys, high: Keys) -> _Zones:
+    return list(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def _halves(start: int, found: Positions) -> Counts:
+    """How many values lie below the first ends of some windows, and how many through the last ones."""
+    middle = (start + len(found.below)) // 2
+    return np.array([found.below[start:middle], found.through[middle:]])
+
+
+def _bins(rows: int, edges: Keys, column: Sample, found: Positions) -> Counts:
+    """How many values lie between neighbouring edges, and how many are missing."""
+    return np.diff(np.concatenate([[0], found.below[: len(edges)], [column.values, rows]]))

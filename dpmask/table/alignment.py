@@ -1,0 +1,261 @@
+"""Two lakes brought into one order of records, whoever masked the second one and however either is cut into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpmask.engine.exchange import Source, beside, exchange_blocks
+from dpmask.engine.passes import Block, Run, Span, map_blocks
+from dpmask.errors import InputError
+from dpmask.kernels.keys import RowKeys, grouped
+from dpmask.lake.reading import Rows, open_parquet
+from dpmask.lake.storage import Place
+from dpmask.lake.writing import reordered
+from dpmask.table.lake import Lake
+from dpmask.table.row_keys import require_groupable, row_keys
+from dpmask.table.table import Origin, Table
+
+_SHARD_ROWS = 500_000
+_CELL_BYTES = 16
+
+
+def recut(table: Table, blocks: Sequence[Block]) -> Table:
+    """The same records in other blocks: a task reads the blocks that its own one overlaps, one at a time."""
+    read = table.reader
+    pieces = [
+        tuple(
+            _Slice(number, one.content, one.first, max(one.first, wanted.first), min(_end(one), _end(wanted)))
+            for number, one in enumerate(table.blocks)
+            if one.first < _end(wanted) and wanted.first < _end(one)
+        )
+        for wanted in blocks
+    ]
+    contents = [Block(one.first, one.rows, _Recut(read, some)) for one, some in zip(blocks, pieces, strict=True)]
+    return Table(table.masked_schema, tuple(contents), table.nullable)
+
+
+def _end(block: Block) -> int:
+    return block.first + block.rows
+
+
+class _Slice(NamedTuple):
+    """The records from ``start`` to ``stop`` of a block."""
+
+    number: int
+    content: Any
+    first: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class _Recut:
+    """A block made of parts of others."""
+
+    reader: Callable[[Sequence[str]], Callable[[Any, Span], Rows]]
+    slices: tuple[_Slice, ...]
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        read = self.reader(columns)
+        parts = [
+            read(one.content, Span(one.number, one.first)).slice(one.start - one.first, one.stop - one.start)
+            for one in self.slices
+        ]
+        return pa.concat_tables(parts).combine_chunks()
+
+
+def in_source_order(release: Lake, pairing: Place, rows: int) -> Table:
+    """A release in the order of its source, which had so many rows, by the holder's pairing files."""
+    names = [file.url.rsplit("/", 1)[-1] for file in release.files]
+    there = set(pairing.files())
+    missing = next((name for name in names if name not in there), None)
+    if missing is not None:
+        raise InputError(f"{pairing.url}: there is no {missing}, so it is not the pairing of this release.")
+    files = release.by_file()
+    urls = [(pairing / name).full_url for name in names]
+    dropped = _origins(urls, rows) if release.rows < rows else []
+    origins = dropped or [Origin(*file[:2], np.empty(0, np.int32)) for file in files]
+    blocks = [
+        file._replace(content=_Unshuffled(file.content, url, origin))
+        for file, url, origin in zip(files, urls, origins, strict=True)
+    ]
+    return Table(release.schema, tuple(blocks), release.nullable, origins=tuple(dropped))
+
+
+def _origins(urls: Sequence[str], rows: int) -> list[Origin]:
+    """What files were before records were dropped: each goes on to its last record left, the last one to the end."""
+    found = map_blocks(_stretch, [Block(0, 0, url) for url in urls], "pairing")
+    origins, first = [], 0
+    for number, (low, high, gaps) in enumerate(found, start=1):
+        end = rows if number == len(found) else max(high, first)
+        dropped = np.concatenate([np.arange(first, low), gaps, np.arange(max(high, first), end)])
+        origins.append(Origin(first, end - first, (dropped - first).astype(np.int32)))
+        first = end
+    return origins
+
+
+def _stretch(url: str, span: Span) -> tuple[int, int, NDArray[np.int64]]:
+    """From where to where the positions of a file go, and which are left out between."""
+    positions = _positions(url)
+    low, high = (int(positions.min()), int(positions.max()) + 1) if len(positions) else (0, 0)
+    return low, high, np.setdiff1d(np.arange(low, high), positions)
+
+
+def _positions(url: str) -> NDArray[np.int64]:
+    with open_parquet(url) as file:
+        found: NDArray[np.int64] = file.read(use_threads=False).column("position").to_numpy()
+    return found
+
+
+@dataclass(frozen=True)
+class _Unshuffled:
+    """A released file, its rows put back by a file of positions."""
+
+    content: Any
+    pairing: str
+    origin: Origin
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        rows, positions = self.content.read(columns), _positions(self.pairing)
+        order = np.argsort(positions, kind="stable")
+        if not np.array_equal(positions[order], self.origin.first + self.origin.kept):
+            raise InputError(f"{self.pairing}: does not pair the records of this release. Is it that of another run?")
+        return reordered(rows, order)
+
+
+class Keyed(NamedTuple):
+    """Two tables with the same blocks, their records paired; and how many had no partner and were left out."""
+
+    original: Table
+    masked: Table
+    unmatched_original: int
+    unmatched_masked: int
+
+
+def pair_by_column(original: Table, masked: Table, column: str, columns: Sequence[str], who: str) -> Keyed:
+    """Records with the same value in a column, which must be unique on both sides, brought together in shards."""
+    for table in (original, masked):
+        require_groupable(table.masked_schema, [column], who)
+    names = [column, *(name for name in columns if name != column)]
+    rows = original.rows + masked.rows
+    shards = -(-rows // _SHARD_ROWS)
+    sources = [
+        Source(table.on_rows(names, partial(_split, column, side, shards)), table.blocks)
+        for table, side in ((original, "original"), (masked, "masked table"))
+    ]
+    schemas = [pa.schema([table.masked_schema.field(name) for name in names]) for table in (original, masked)]
+    gather = partial(_gather, column, schemas)
+    held = exchange_blocks(sources, gather, shards, f"{who}: pair", size=_CELL_BYTES * rows * len(names))
+    counts = map_blocks(_counts, held, f"{who}: count")
+    return Keyed(
+        _side(held, "original", counts, schemas[0]),
+        _side(held, "masked", counts, schemas[1]),
+        sum(one.alone for one in counts),
+        sum(one.extra for one in counts),
+    )
+
+
+class _Packed(NamedTuple):
+    """Rows as the bytes of an Arrow stream, so that they travel and lie in files as arrays do."""
+
+    stream: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, rows: Rows) -> _Packed:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows.combine_chunks())
+        return cls(np.frombuffer(sink.getvalue(), np.uint8))
+
+    def rows(self) -> Rows:
+        return pa.ipc.open_stream(pa.py_buffer(self.stream)).read_all()
+
+
+class _Part(NamedTuple):
+    keys: RowKeys
+    rows: _Packed
+
+
+class _Shard(NamedTuple):
+    """Paired rows of both tables, and how many of either were alone."""
+
+    original: _Packed
+    masked: _Packed
+    rows: int
+    alone: int
+    extra: int
+
+
+def _split(column: str, side: str, shards: int, rows: Rows, span: Span) -> list[_Part]:
+    if rows.column(column).null_count:
+        raise InputError(f"Records cannot be paired by '{column}': it is missing in records of the {side}.")
+    keys = row_keys(rows, [column])
+    place = keys.first % np.uint64(shards)
+    picked = [np.flatnonzero(place == shard) for shard in range(shards)]
+    return [_Part(keys.at(some), _Packed.of(rows.take(pa.array(some)))) for some in picked]
+
+
+def _gather(column: str, schemas: Sequence[Any], original: list[_Part], masked: list[_Part]) -> _Shard:
+    sides = []
+    for parts, side in ((original, "original"), (masked, "masked table")):
+        keys = RowKeys(*(np.concatenate(lane) for lane in zip(*(part.keys for part in parts), strict=True)))
+        groups = grouped(keys)
+        if len(groups.starts) < len(groups.order):
+            raise InputError(f"Records cannot be paired by '{column}': its values are not unique in the {side}.")
+        sides.append((keys.at(groups.order), groups.order, [part.rows.rows() for part in parts]))
+    (ours, our_order, our_rows), (theirs, their_order, their_rows) = sides
+    partner = _partners(ours, theirs)
+    met = partner >= 0
+    left = pa.concat_tables(our_rows).take(pa.array(our_order[met]))
+    right = pa.concat_tables(their_rows).take(pa.array(their_order[partner[met]]))
+    pairs = int(met.sum())
+    return _Shard(
+        _Packed.of(pa.table(left.columns, schema=schemas[0])),
+        _Packed.of(pa.table(right.columns, schema=schemas[1])),
+        pairs,
+        len(our_order) - pairs,
+        len(their_order) - pairs,
+    )
+
+
+def _partners(ours: RowKeys, theirs: RowKeys) -> NDArray[np.int64]:
+    """For each of our keys the place of the same one among theirs, -1 where there is none; both are different keys."""
+    groups = grouped(RowKeys(*(np.concatenate(lanes) for lanes in zip(ours, theirs, strict=True))))
+    numbers = groups.numbers()
+    place = np.full(len(groups.starts), -1)
+    place[numbers[len(ours.first) :]] = np.arange(len(theirs.first))
+    return place[numbers[: len(ours.first)]]
+
+
+def _counts(shard: _Shard, span: Span) -> _Shard:
+    nothing = _Packed(np.empty(0, np.uint8))
+    return shard._replace(original=nothing, masked=nothing)
+
+
+def _side(held: Sequence[Run], side: str, counts: Sequence[_Shard], schema: Any) -> Table:
+    firsts = [0, *accumulate(one.rows for one in counts)]
+    blocks = [
+        Block(first, one.rows, beside(partial(_unpacked, side), None, run))
+        for first, one, run in zip(firsts, counts, held, strict=False)
+    ]
+    return Table(schema, tuple(blocks), frozenset(schema.names))
+
+
+@dataclass(frozen=True)
+class _PackedBlock:
+    packed: _Packed
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        return self.packed.rows().select(list(columns))
+
+
+def _unpacked(side: str, nothing: None, shard: _Shard) -> _PackedBlock:
+    return _PackedBlock(getattr(shard, side))

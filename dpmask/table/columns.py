@@ -1,0 +1,214 @@
+"""Columns of a block, to floats and back to the type they came in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpmask.errors import JobError, nearest
+from dpmask.lake.reading import Rows
+
+Floats = NDArray[np.float64]
+_WORD = 8
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether numeric methods take columns of this type."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def rounding_step(kind: Any) -> Fraction:
+    """The step between neighbouring values of a type: 1 for integers, 0 where there is none to speak of."""
+    if pa.types.is_decimal(kind):
+        return Fraction(10) ** -kind.scale
+    return Fraction(1 if pa.types.is_integer(kind) else 0)
+
+
+def float_kind(kind: Any) -> str:
+    """The float that holds a type's values: its own, or float64 where it is none."""
+    return str(np.dtype(kind.to_pandas_dtype())) if pa.types.is_floating(kind) else "float64"
+
+
+def type_range(kind: Any) -> tuple[float, float]:
+    """The smallest and the largest value of a numeric type."""
+    if pa.types.is_integer(kind):
+        limits = np.iinfo(kind.to_pandas_dtype())
+        return float(limits.min), float(limits.max)
+    if pa.types.is_decimal(kind):
+        largest = float(Decimal(10**kind.precision - 1).scaleb(-kind.scale))
+    else:
+        largest = float(np.finfo(kind.to_pandas_dtype()).max)
+    return -largest, largest
+
+
+def require_known(schema: Any, columns: Iterable[str], who: str) -> None:
+    """Refuse a column that the table does not have."""
+    for column in columns:
+        if column not in schema.names:
+            raise JobError(f"{who}: there is no column '{column}' in the table. {nearest(column, schema.names)}")
+
+
+def require_numeric(schema: Any, columns: Iterable[str], who: str) -> None:
+    """Refuse a column that is not there, or not a number."""
+    columns = list(columns)
+    require_known(schema, columns, who)
+    for column in columns:
+        kind = schema.field(column).type
+        if not is_numeric(kind):
+            raise JobError(f"{who}: column '{column}' must be numeric; it is {kind}. Take it out of columns.")
+
+
+def is_category(kind: Any) -> bool:
+    """Whether values of this type are only the same or not: text, true or false, stored categories, or all missing."""
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return bool(text or pa.types.is_boolean(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind))
+
+
+def numbers_of_texts(rows: Rows, column: str, number: Callable[[str], float]) -> Floats:
+    """A number for each value of a category column, made from its text once a block; NaN where it is missing."""
+    array = _whole_array(rows.column(column))
+    if pa.types.is_null(array.type):
+        return np.full(len(array), np.nan)
+    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    size = len(coded.dictionary)
+    places = pc.fill_null(pc.cast(coded.indices, pa.int64()), size).to_numpy(zero_copy_only=False)
+    used = np.flatnonzero(np.bincount(places, minlength=size + 1)[:size])
+    texts = pc.cast(coded.dictionary.take(pa.array(used)), pa.string()).to_pylist()
+    table = np.full(size + 1, np.nan)
+    table[used] = [np.nan if text is None else number(text) for text in texts]
+    return table[places]
+
+
+def category_counts(rows: Rows, column: str, most: int) -> dict[str, int] | None:
+    """How many rows have each text of a category column, missing ones left out; None if there are more than so many."""
+    array = _whole_array(rows.column(column))
+    if pa.types.is_null(array.type):
+        return {}
+    found = pc.value_counts(array.drop_null())
+    if len(found) > most:
+        return None
+    values = found.field("values")
+    texts = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    return dict(zip(pc.cast(texts, pa.string()).to_pylist(), found.field("counts").to_pylist(), strict=True))
+
+
+def floats(rows: Rows, column: str) -> Floats:
+    """One column as doubles, a missing value as NaN; without a copy where it is that already."""
+    array = _whole_array(rows.column(column))
+    if array.type != pa.float64():
+        array = pc.cast(array, pa.float64(), safe=False)
+    if array.null_count:
+        array = pc.fill_null(array, pa.scalar(float("nan")))
+    # straight from the buffer: Arrow's own way imports pandas for it
+    return np.frombuffer(array.buffers()[1], np.float64, len(array), 8 * array.offset)
+
+
+def room(count: int) -> Floats:
+    """Room for so many doubles, from Arrow's memory.
+
+    Arrow keeps what is freed for the next block; NumPy's goes back to the system, which clears every page of it anew.
+    """
+    return np.frombuffer(pa.allocate_buffer(8 * count), np.float64)
+
+
+def with_floats(rows: Rows, column: str, values: Floats) -> Rows:
+    """The rows with this column's values replaced, its type and its nulls kept. Integers and decimals are rounded."""
+    place = rows.schema.get_field_index(column)
+    field = rows.schema.field(place)
+    old = rows.column(place)
+    valid = None
+    if old.null_count:
+        valid = _whole_array(old.is_valid()).buffers()[1]
+        values = np.where(np.isnan(values), 0.0, values) if not pa.types.is_floating(field.type) else values
+    return rows.set_column(place, field, of_type(values, field.type, valid))
+
+
+def as_floats(rows: Rows, column: str, values: Floats) -> Rows:
+    """The rows with this column's values replaced by doubles, whatever its type was; its nulls are kept."""
+    place = rows.schema.get_field_index(column)
+    old = rows.column(place)
+    valid = _whole_array(old.is_valid()).buffers()[1] if old.null_count else None
+    array = pa.Array.from_buffers(pa.float64(), len(values), [valid, pa.py_buffer(values)])
+    return rows.set_column(place, _float_field(rows.schema.field(place)), array)
+
+
+def float_schema(schema: Any, columns: Iterable[str]) -> Any:
+    """The schema with these columns as doubles."""
+    for column in columns:
+        place = schema.get_field_index(column)
+        schema = schema.set(place, _float_field(schema.field(place)))
+    return schema
+
+
+def _float_field(field: Any) -> Any:
+    return pa.field(field.name, pa.float64(), field.nullable, field.metadata)
+
+
+def with_missing(rows: Rows, column: str, values: Floats) -> Rows:
+    """The rows with this column's values replaced, its type kept; NaN becomes null, whatever was there before."""
+    place = rows.schema.get_field_index(column)
+    field = rows.schema.field(place)
+    missing = np.isnan(values)
+    valid = pa.array(~missing).buffers()[1] if missing.any() else None
+    return rows.set_column(place, field, of_type(np.where(missing, 0.0, values), field.type, valid))
+
+
+def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:
+    """Floats as an Arrow array of a numeric type; integers and decimals are rounded and held to their range."""
+    kind = pa.float64()
+    if pa.types.is_floating(wanted) and wanted != kind:
+        largest = float(np.finfo(wanted.to_pandas_dtype()).max)
+        values = np.clip(values, -largest, largest)
+    if pa.types.is_integer(wanted):
+        kind, values = wanted, _whole(values, wanted.to_pandas_dtype())
+    if pa.types.is_decimal(wanted):
+        values = _within(values, wanted)
+    array = pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
+    return pc.cast(array, wanted, safe=pa.types.is_decimal(wanted)) if kind != wanted else array
+
+
+def stored(rows: Rows, column: str) -> NDArray[Any]:
+    """The values of a numeric column as they are stored, to the last digit of a decimal. Anything stands for a null."""
+    array = _whole_array(rows.column(column))
+    size = array.type.bit_width // 8
+    kind = f"u{size}" if size <= _WORD else f"V{size}"
+    return np.frombuffer(array.buffers()[1], kind, len(array), size * array.offset)
+
+
+def with_stored(rows: Rows, column: str, places: NDArray[np.int64], values: NDArray[Any]) -> Rows:
+    """The rows with other stored values of this column at some places, none of them null."""
+    place = rows.schema.get_field_index(column)
+    field, old = rows.schema.field(place), rows.column(place)
+    valid = _whole_array(old.is_valid()).buffers()[1] if old.null_count else None
+    changed = stored(rows, column).copy()
+    changed[places] = values
+    array = pa.Array.from_buffers(field.type, len(changed), [valid, pa.py_buffer(changed.view(np.uint8))])
+    return rows.set_column(place, field, array)
+
+
+def _whole_array(chunked: Any) -> Any:
+    return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+
+
+def _whole(values: Floats, kind: type[np.integer[Any]]) -> NDArray[Any]:
+    """Rounded to the nearest integer, held to the type's range."""
+    limits = np.iinfo(kind)
+    rounded = np.rint(values)
+    top = np.nextafter(float(limits.max), 0.0) if float(limits.max) > limits.max else float(limits.max)
+    return np.clip(rounded, float(limits.min), top, out=rounded).astype(kind)
+
+
+def _within(values: Floats, kind: Any) -> Floats:
+    """Held to what a decimal type can hold."""
+    limit = Decimal(10 ** max(kind.precision, 1) - 1).scaleb(-kind.scale)
+    largest = float(limit)
+    while Decimal(largest) > limit:  # a float may round up past what fits
+        largest = float(np.nextafter(largest, 0.0))
+    return np.clip(values, -largest, largest)

@@ -1,0 +1,1 @@
+"""Columns as numbers: categories as codes, values as codes, one-hot."""

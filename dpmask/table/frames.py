@@ -1,0 +1,313 @@
+"""pandas and Dask DataFrames as tables, and tables as Dask DataFrames. A job on a lake never comes here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from dask.delayed import Delayed, delayed
+
+from dpmask.engine.guard import raising_safely
+from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_blocks
+from dpmask.engine.tasks import contents_of
+from dpmask.errors import InputError, JobError
+from dpmask.lake.reading import Rows
+from dpmask.table.columns import require_known
+from dpmask.table.dropping import POSITION, with_positions
+from dpmask.table.table import Meeting, Step, Table
+
+_FRAME_ROWS = 1_000_000
+_CELL_BYTES = 16
+_NULLABLE = {
+    pa.int8(): pd.Int8Dtype(),
+    pa.int16(): pd.Int16Dtype(),
+    pa.int32(): pd.Int32Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.uint8(): pd.UInt8Dtype(),
+    pa.uint16(): pd.UInt16Dtype(),
+    pa.uint32(): pd.UInt32Dtype(),
+    pa.uint64(): pd.UInt64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class _Frame:
+    """A block's rows as a pandas frame. Its repr shows none of them."""
+
+    frame: pd.DataFrame
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        return _from_pandas(self.frame, columns)
+
+
+def table_of(frame: Any, who: str) -> Table:
+    """A table from a pandas or a Dask DataFrame; a Dask frame's partitions are counted in one pass."""
+    if not isinstance(frame, pd.DataFrame | dd.DataFrame):
+        raise JobError(f"{who}: the table must be a lake, a pandas or a Dask DataFrame; got {type(frame).__name__}.")
+    names = list(frame.columns)
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"{who}: the table has more than one column '{twice[0]}'. Give each column its own name.")
+    lazy = isinstance(frame, dd.DataFrame)
+    blocks = _partitions(frame) if lazy else _slices(frame)
+    return Table(_schema(frame._meta_nonempty if lazy else frame), tuple(blocks), frozenset(names))
+
+
+def _slices(frame: pd.DataFrame) -> list[Block]:
+    starts = range(0, max(len(frame), 1), _FRAME_ROWS)
+    slices = [frame.iloc[start : start + _FRAME_ROWS] for start in starts]
+    return [Block(start, len(part), _Frame(part)) for start, part in zip(starts, slices, strict=True)]
+
+
+def _partitions(frame: Any) -> list[Block]:
+    blocks, first = [], 0
+    indexes = [Block(0, 0, part) for part in _counted(frame)]
+    for part, rows in zip(frame.to_delayed(), map_blocks(_count, indexes, "count"), strict=True):
+        blocks.append(Block(first, rows, delayed(_Frame)(part)))
+        first += rows
+    return blocks
+
+
+def _counted(frame: Any) -> Any:
+    """What is counted in place of the partitions: their indexes, where Dask can make these alone."""
+    try:
+        return frame.index.to_delayed()
+    except IndexError:  # Dask's optimiser fails at the bare index of a join with concatenated frames
+        return frame.to_delayed()
+
+
+def _count(index: pd.Index | pd.DataFrame, span: Span) -> int:
+    return len(index)
+
+
+def _schema(frame: pd.DataFrame) -> Any:
+    """Column types as Arrow sees them; a column Arrow has no type for gets none, and numeric methods refuse it."""
+    fields = []
+    for name in frame.columns:
+        try:
+            kind = pa.Schema.from_pandas(frame[[name]].head(1), preserve_index=False).field(0).type
+            if pa.types.is_decimal(kind) and frame[name].dtype == object:
+                kind = pa.null()  # the digits are guessed from the values, block by block
+        except (pa.ArrowException, TypeError):
+            kind = pa.null()
+        fields.append(pa.field(str(name), kind))
+    return pa.schema(fields)
+
+
+def to_dask(table: Table) -> Any:
+    """A Dask DataFrame with the blocks as partitions and the position as index: the one before any was dropped."""
+    spans: Sequence[Any] = table.origins or table.blocks
+    ends = (*(one.first for one in spans), spans[-1].first + spans[-1].rows - 1)
+    if table.origins:
+        table = with_positions(table)
+    schema = table.masked_schema
+    read = partial(_read_frame, table.reader(schema.names), table.nullable)
+    meta = _at_positions(_to_pandas(schema.empty_table(), table.nullable), 0)
+    if any(pa.types.is_dictionary(field.type) for field in schema):
+        meta = read(table.blocks[0]).iloc[:0]
+    if any(isinstance(block.content, Delayed) for block in table.blocks):
+        parts = [delayed(partial(_read_held, read, block.first), pure=False)(block.content) for block in table.blocks]
+        return dd.from_delayed(parts, meta=meta, divisions=ends, verify_meta=False)
+    return dd.from_map(read, table.blocks, meta=meta, divisions=ends, enforce_metadata=False)
+
+
+def _read_held(read: Callable[[Block], pd.DataFrame], first: int, content: Any) -> pd.DataFrame:
+    return read(Block(first, 0, content))
+
+
+@raising_safely
+def _read_frame(read: Callable[[Any, Span], Rows], nullable: frozenset[str], block: Block) -> pd.DataFrame:
+    return _at_positions(_to_pandas(read(block.content, Span(0, block.first)), nullable), block.first)
+
+
+def _at_positions(frame: pd.DataFrame, first: int) -> pd.DataFrame:
+    """The frame with positions as its index: those it brings, or the ones from ``first`` on."""
+    if POSITION in frame:
+        return frame.set_index(POSITION).rename_axis(None)
+    return frame.set_axis(pd.RangeIndex(first, first + len(frame)))
+
+
+def mask_frame(step: Step | Meeting, frame: Any, who: str) -> Any:
+    """A frame masked by a step: pandas in, pandas out; Dask in, Dask out, lazily."""
+    table = table_of(frame, who)
+    require_known(table.schema, step.inputs, who)
+    step.check(table)
+    if isinstance(step, Meeting):
+        return _with_masked(frame, step.mask_table(table), step.changes)
+    if isinstance(frame, pd.DataFrame):
+        return _mask_part(frame, step, [0])
+    firsts = [block.first for block in table.blocks]
+    return frame.map_partitions(_mask_part, step, firsts, meta=_mask_part(frame._meta, step, [0]))
+
+
+@raising_safely
+def _mask_part(
+    frame: pd.DataFrame, step: Step, firsts: list[int], partition_info: dict[str, Any] | None = None
+) -> pd.DataFrame:
+    given = _from_pandas(frame, step.inputs)
+    dropped = getattr(step, "dropped", None)
+    if dropped is not None:
+        kept = ~dropped.of(given)
+        frame, given = frame[kept], given.filter(pa.array(kept))
+    return _put(frame, given, step.mask_rows(given, firsts[partition_info["number"] if partition_info else 0]))
+
+
+def _put(frame: pd.DataFrame, given: Rows, masked: Rows) -> pd.DataFrame:
+    """A pandas frame with the masked columns in their place, index and other columns as they were."""
+    columns = _to_pandas(masked, frozenset(masked.schema.names)).set_axis(frame.index)
+    same = {field.name for field in masked.schema if field in list(given.schema)}
+    gone = [name for name in given.schema.names if name not in columns]
+    return frame.drop(columns=gone).assign(
+        **{name: _as_before(columns[name], frame[name]) if name in same else columns[name] for name in columns}
+    )
+
+
+def _as_before(masked: pd.Series, before: pd.Series) -> pd.Series:
+    """A masked column in the type of the frame's own."""
+    if masked.isna().any() and isinstance(before.dtype, np.dtype) and before.dtype.kind in "iu":
+        raise InputError(
+            f"Column '{before.name}' becomes missing in some records, which its type {before.dtype} cannot say. Give "
+            "it a nullable type, such as Int64."
+        )
+    return masked.astype(before.dtype)
+
+
+def _with_masked(frame: Any, table: Table, columns: Sequence[str]) -> Any:
+    """A frame with these columns as a masked table has them; partitions are the table's blocks."""
+    if isinstance(frame, pd.DataFrame):
+        parts = table.map(columns, _as_they_are, "mask")
+        return _put(frame, _from_pandas(frame, columns), pa.concat_tables(parts))
+    read = partial(_read_into, table.reader(columns))
+    parts = [
+        delayed(read, pure=False)(part, block.content, Span(number, block.first))
+        for number, (part, block) in enumerate(zip(frame.to_delayed(), table.blocks, strict=True))
+    ]
+    return dd.from_delayed(parts, meta=frame._meta, divisions=frame.divisions, verify_meta=False)
+
+
+def _as_they_are(rows: Rows, span: Span) -> Rows:
+    return rows
+
+
+@raising_safely
+def _read_into(read: Callable[[Any, Span], Rows], frame: pd.DataFrame, content: Any, span: Span) -> pd.DataFrame:
+    masked = read(content, span)
+    return _put(frame, _from_pandas(frame, masked.schema.names), masked)
+
+
+def derive_frame(
+    table: Any,
+    columns: Sequence[str],
+    function: Callable[[Rows], dict[str, Any]],
+    require: Callable[[Any, Sequence[str], str], None],
+    who: str,
+) -> Any:
+    """New columns from these, with the index of the frame they came from."""
+    frame = to_dask(table) if isinstance(table, Table) else table
+    checked = frame.head(0, npartitions=-1) if isinstance(frame, dd.DataFrame) else frame
+    require(table_of(checked, who).schema, columns, who)
+    if isinstance(frame, pd.DataFrame):
+        return _derive_part(frame, columns, function)
+    return frame[list(columns)].map_partitions(
+        _derive_part, columns, function, meta=_derive_part(frame._meta, columns, function)
+    )
+
+
+@raising_safely
+def _derive_part(frame: pd.DataFrame, columns: Sequence[str], function: Callable[..., dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(function(_from_pandas(frame, columns)), index=frame.index)
+
+
+def join(
+    original: Any, masked: Any, columns: Sequence[str], rename: Callable[[str], str], who: str, marks: Sequence[str]
+) -> Table:
+    """The columns of two frames side by side, the second one's renamed, paired by a unique index.
+
+    ``marks``, if any, names two columns to add: each record's position in its own frame, the first's and the second's.
+    """
+    names = list(columns)
+    frames, rows = [], []
+    for number, given in enumerate((original, masked)):
+        frame = to_dask(given) if isinstance(given, Table) else given
+        table = table_of(frame, who)
+        require_known(table.schema, names, who)
+        rows.append(table.rows)
+        if isinstance(frame, pd.DataFrame) and not frame.index.is_unique:
+            raise _ambiguous(who)
+        frames.append(_with_positions(frame[names], marks[number], table) if marks else frame[names])
+    if any(isinstance(frame, dd.DataFrame) for frame in frames):
+        frames = [dd.from_pandas(f, npartitions=1) if isinstance(f, pd.DataFrame) else f for f in frames]
+    renamed = frames[1].rename(columns={name: rename(name) for name in names})
+    pairs = table_of(frames[0].join(renamed, how="left"), who)
+    if pairs.rows != rows[0]:
+        raise _ambiguous(who)
+    return _held(pairs)
+
+
+def _held(pairs: Table) -> Table:
+    """The pairs kept in memory where they fit, as a join costs more than most passes over it."""
+    lazy = all(isinstance(block.content, Delayed) for block in pairs.blocks)
+    if not lazy or not fits_in_memory(_CELL_BYTES * pairs.rows * len(pairs.schema.names)):
+        return pairs
+    blocks = []
+    for block, run in zip(pairs.blocks, hold_blocks(_itself, pairs.blocks, "pair"), strict=True):
+        held = contents_of(run)
+        blocks.append(block._replace(content=delayed(itemgetter(0))(held) if isinstance(held, Delayed) else held[0]))
+    return replace(pairs, blocks=tuple(blocks))
+
+
+def _itself(content: _Frame, span: Span) -> _Frame:
+    return content
+
+
+def _with_positions(frame: Any, name: str, table: Table) -> Any:
+    """The frame with a column more: each record's position in it."""
+    firsts = [block.first for block in table.blocks]
+    if isinstance(frame, pd.DataFrame):
+        return _positioned(frame, name, firsts)
+    meta = frame._meta.assign(**{name: pd.Series(dtype="int64")})
+    return frame.map_partitions(_positioned, name, firsts, meta=meta)
+
+
+def _positioned(
+    frame: pd.DataFrame, name: str, firsts: list[int], partition_info: dict[str, Any] | None = None
+) -> pd.DataFrame:
+    first = firsts[partition_info["number"] if partition_info else 0]
+    return frame.assign(**{name: range(first, first + len(frame))})
+
+
+def _ambiguous(who: str) -> JobError:
+    return JobError(f"{who}: records pair by index, which must be unique in both tables. Set one that is.")
+
+
+def _from_pandas(frame: pd.DataFrame, columns: Sequence[str]) -> Rows:
+    """These columns of a pandas frame as a block."""
+    try:
+        return pa.Table.from_pandas(frame[list(columns)], preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise InputError(f"One of the columns {', '.join(columns)} mixes types. Give each column one type.") from None
+
+
+def _to_pandas(rows: Rows, nullable: frozenset[str]) -> pd.DataFrame:
+    """A block as a pandas frame. Integers and booleans that may be null become pandas' nullable types, never floats."""
+    columns = {
+        name: rows.column(name).to_pandas(types_mapper=partial(_pandas_type, name in nullable))
+        for name in rows.schema.names
+    }
+    return pd.DataFrame(columns, columns=rows.schema.names)
+
+
+def _pandas_type(nullable: bool, kind: Any) -> Any:
+    """The pandas type that keeps an Arrow type's values exactly; None leaves the choice to Arrow."""
+    if kind in _NULLABLE:
+        return _NULLABLE[kind] if nullable else None
+    exact = (pa.types.is_date, pa.types.is_decimal, pa.types.is_time, pa.types.is_nested)
+    return pd.ArrowDtype(kind) if any(is_such(kind) for is_such in exact) else None

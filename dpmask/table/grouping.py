@@ -1,0 +1,96 @@
+"""How many records share each row, over a whole table: rows are counted block by block, then meet by their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.engine.exchange import Piece, hold_exchanged
+from dpmask.engine.passes import Blocks, Span, reduce_blocks
+from dpmask.kernels.keys import RowKeys, counted
+from dpmask.lake.reading import Rows
+from dpmask.table.row_keys import require_groupable, row_keys
+from dpmask.table.table import Table
+
+_ROWS_PER_TARGET = 200_000
+_MOST_TARGETS = 256
+_KEY_BYTES = 24
+
+
+@dataclass(frozen=True)
+class GroupSizes:
+    """How many groups of equal rows there are of each size."""
+
+    groups: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """Records in all groups."""
+        return sum(size * count for size, count in self.groups.items())
+
+    @property
+    def distinct(self) -> int:
+        """How many different rows there are."""
+        return sum(self.groups.values())
+
+    @property
+    def smallest(self) -> int:
+        """The size of the smallest group."""
+        return min(self.groups, default=0)
+
+    def below(self, k: float) -> int:
+        """Records in groups of fewer than k."""
+        return sum(size * count for size, count in self.groups.items() if size < k)
+
+    def plus(self, other: GroupSizes) -> GroupSizes:
+        """Both together; no row may be in both."""
+        sizes = sorted({*self.groups, *other.groups})
+        return GroupSizes({size: self.groups.get(size, 0) + other.groups.get(size, 0) for size in sizes})
+
+
+def group_sizes(table: Table, columns: Sequence[str], label: str) -> GroupSizes:
+    """The groups of records that are equal in these columns."""
+    require_groupable(table.masked_schema, columns, label)
+    return sizes_of(table.on_rows(columns, _counted), table.blocks, table.rows, label)
+
+
+def _counted(rows: Rows, span: Span) -> Piece:
+    return counted(row_keys(rows, rows.schema.names))
+
+
+def sizes_of(count: Callable[[Any, Span], Piece], blocks: Blocks, rows: int, label: str) -> GroupSizes:
+    """The groups of what ``count(content, span)`` finds in each block: both lanes of different keys, and counts."""
+    targets = min(_MOST_TARGETS, 1 + rows // _ROWS_PER_TARGET)
+    spans = [Span(number, 0) for number in range(targets)]
+    shares = hold_exchanged(partial(_split, count, targets), _join, blocks, spans, label, size=_KEY_BYTES * rows)
+    return reduce_blocks(_sizes, GroupSizes.plus, shares, label)
+
+
+def _split(count: Callable[[Any, Span], Piece], targets: int, content: Any, span: Span) -> list[Piece]:
+    piece = count(content, span)
+    owner = piece[0] % np.uint64(targets)
+    order = np.argsort(owner, kind="stable")
+    ends = np.searchsorted(owner[order], np.arange(targets + 1, dtype=np.uint64))
+    return [tuple(part[order[low:high]] for part in piece) for low, high in pairwise(ends)]
+
+
+def _join(pieces: list[Piece], span: Span) -> tuple[NDArray[np.int64]]:
+    """How often each key is there: the keys themselves are not needed any more."""
+    first, second, counts = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    return (counted(RowKeys(first, second), counts)[2],)
+
+
+def _sizes(content: Piece, span: Span) -> GroupSizes:
+    return sizes_in(content[0])
+
+
+def sizes_in(counts: NDArray[np.int64]) -> GroupSizes:
+    """From how often each row is there to how many rows are there so often."""
+    sizes, groups = np.unique(counts, return_counts=True)
+    return GroupSizes(dict(zip(sizes.tolist(), groups.tolist(), strict=True)))

@@ -1,0 +1,94 @@
+"""Original and masked records side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from dask.delayed import Delayed
+
+from dpmask.engine.passes import Block, Span
+from dpmask.engine.tasks import content_of, made
+from dpmask.errors import JobError
+from dpmask.lake.reading import Rows
+from dpmask.table.columns import require_known
+from dpmask.table.dropping import POSITION, PRESENT, with_gaps
+from dpmask.table.table import Table
+
+__all__ = ["POSITION", "PRESENT", "masked_name", "pair"]
+
+_MASKED = " (masked)"
+
+
+def masked_name(column: str) -> str:
+    """What a masked column is called in a table of pairs."""
+    return column + _MASKED
+
+
+def pair(original: Any, masked: Any, columns: Sequence[str], who: str, *, marks: bool = False) -> Table:
+    """One table with each column twice, as it was and masked. Frames pair by index, lakes by position.
+
+    A record that masking dropped has no masked values. With ``marks`` there are two columns more: the record's POSITION
+    in the original, whatever order a join left, and PRESENT, which is null where the masked table has no such record.
+    """
+    if isinstance(original, Table) and isinstance(masked, Table):
+        return _by_position(original, masked, columns, who, marks)
+    from dpmask.table.frames import join
+
+    return join(original, masked, columns, masked_name, who, (POSITION, PRESENT) if marks else ())
+
+
+def _by_position(original: Table, masked: Table, columns: Sequence[str], who: str, marks: bool) -> Table:
+    for table in (original, masked):
+        require_known(table.masked_schema, columns, who)
+    if masked.origins:
+        masked = with_gaps(masked)
+    if original.rows != masked.rows:
+        raise JobError(
+            f"{who}: records pair by position, so both tables must have as many; got {original.rows:,} and "
+            f"{masked.rows:,}. Pair them by a column: dpmask evaluate --paired-by COLUMN, or frames with an index."
+        )
+    if [block[:2] for block in original.blocks] != [block[:2] for block in masked.blocks]:
+        masked = _recut(masked, original, who)
+    gaps = [PRESENT] if PRESENT in masked.schema.names else []
+    left, right = original.reader(columns), masked.reader([*columns, *gaps])
+    blocks = tuple(
+        Block(*one[:2], content_of(partial(_Pair, left, right, Span(number, one.first)), one.content, two.content))
+        for number, (one, two) in enumerate(zip(original.blocks, masked.blocks, strict=True))
+    )
+    fields = [original.masked_schema.field(name) for name in columns]
+    fields += [pa.field(masked_name(name), masked.masked_schema.field(name).type) for name in columns]
+    if marks:
+        fields += [pa.field(POSITION, pa.int64()), pa.field(PRESENT, pa.int64())]
+    return Table(pa.schema(fields), blocks, original.nullable)
+
+
+def _recut(masked: Table, original: Table, who: str) -> Table:
+    from dpmask.table.alignment import recut
+
+    if any(isinstance(made(block.content), Delayed) for block in masked.blocks):
+        raise JobError(f"{who}: a table that is held in memory must be cut into the same blocks to be paired.")
+    return recut(masked, original.blocks)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One block of both tables."""
+
+    left: Callable[[Any, Span], Rows]
+    right: Callable[[Any, Span], Rows]
+    span: Span
+    original: Any
+    masked: Any
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        rows, others = self.left(self.original, self.span), self.right(self.masked, self.span)
+        positions = pa.array(np.arange(self.span.first, self.span.first + rows.num_rows))
+        present = others.column(PRESENT) if PRESENT in others.schema.names else positions
+        for field in others.schema:
+            rows = rows.append_column(pa.field(masked_name(field.name), field.type), others.column(field.name))
+        return rows.append_column(POSITION, positions).append_column(PRESENT, present).select(list(columns))

@@ -1,0 +1,230 @@
+"""Exact order statistics of several columns at once, whatever the table's size.
+
+A first pass draws a keyed sample of each column; a second counts all values at the sampled ones, so that each wanted
+rank is known to lie at one of them or between two neighbours; a third collects what lies between, a small share. Where
+that would be too much (bad luck, a sample that missed a crowd) the interval is cut evenly, in the order of the doubles
+themselves, and counted again: at most a few passes more, for any data. Missing values are left out; -0.0 is 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmask.engine.draws import make_key, record_uniforms
+from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.kernels.order.float_order import (
+    Bracket,
+    Keys,
+    Positions,
+    count_at,
+    cut_evenly,
+    from_keys,
+    merge_counts,
+    order_keys,
+)
+from dpmask.kernels.order.partial_sort import Known, Part, Zones, gather, merge_parts, zones_of
+from dpmask.table.columns import Floats
+from dpmask.table.table import Table
+
+_SAMPLE = 1 << 14
+_COLLECTED = 1 << 18  # values a column may bring to the driver
+_PARTS = 1 << 10
+_KEY = make_key("order", seed=0).subkey("splitters")
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1  # beyond the infinities
+
+Ranks = Callable[[int], Sequence[int]]
+"""From the number of values a column has to the ranks that are wanted, 0 the smallest."""
+
+
+class Sample(NamedTuple):
+    """How many values a column has, and the keys of some of them."""
+
+    values: int
+    keys: Keys
+
+    @property
+    def whole(self) -> bool:
+        """Whether the sample is the column."""
+        return len(self.keys) == self.values
+
+
+class Ordered(NamedTuple):
+    """How many values a column has, and its values at the wanted ranks."""
+
+    size: int
+    values: Floats
+
+
+def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: str) -> list[Ordered]:
+    """For each column the values at the ranks that ``ranks`` names; none where the column has no value."""
+    samples = _sampled(table, columns, label)
+    wanted = [list(ranks(sample.values)) if sample.values else [] for sample in samples]
+    searches = [Search(rows, sample) for rows, sample in zip(wanted, samples, strict=True)]
+    splitters = [search.splitters() for search in searches]
+    while any(len(cuts) for cuts in splitters):
+        counted = _positions(table, columns, splitters, f"{label}: count")
+        for search, cuts, found in zip(searches, splitters, counted, strict=True):
+            search.narrow(cuts, found)
+        splitters = [search.splitters() for search in searches]
+    zones = [zones_of(search.zones) for search in searches]
+    if any(len(some.ends) for some in zones):
+        task = table.on_floats(columns, partial(_gather, zones))
+        gathered: list[Part] = reduce_blocks(task, merge_parts, table.blocks, f"{label}: collect")
+        for search, some, part in zip(searches, zones, gathered, strict=True):
+            search.answer(Known(some, part))
+    return [Ordered(search.size, search.values(rows)) for search, rows in zip(searches, wanted, strict=True)]
+
+
+def quantiles(table: Table, columns: Sequence[str], shares: Sequence[float], label: str) -> list[Floats]:
+    """For each column its quantiles at these shares, as numpy's default gives them; none where it has no value."""
+    found = order_statistics(table, columns, partial(_neighbours, shares), label)
+    return [_interpolated(one, np.asarray(shares, np.float64)) if one.size else one.values for one in found]
+
+
+def value_positions(table: Table, columns: Sequence[str], values: Sequence[Floats], label: str) -> list[Positions]:
+    """For each column how many of its values lie below, and how many at or below, each of these."""
+    return _positions(table, columns, [order_keys(np.asarray(some, np.float64)) for some in values], label)
+
+
+def sampled_splitters(table: Table, columns: Sequence[str], parts: int, label: str) -> list[Floats]:
+    """For each column up to ``parts`` - 1 values that cut it into about equal parts, judged by a sample."""
+    if parts == 1:
+        return [np.empty(0)] * len(columns)
+    places = np.arange(1, parts)
+    samples = _sampled(table, columns, label)
+    return [
+        from_keys(np.unique(one.keys[places * len(one.keys) // parts])) if len(one.keys) else np.empty(0)
+        for one in samples
+    ]
+
+
+class Search:
+    """Where the wanted ranks of one column lie: answered, or in a bracket that narrows with every count."""
+
+    def __init__(self, ranks: Sequence[int], sample: Sample) -> None:
+        self.size = sample.values
+        self.answers: dict[int, int] = {}
+        whole = Bracket(_LOWEST, _HIGHEST, 0, sample.values)
+        self.open = dict.fromkeys(sorted(set(ranks)), whole)
+        self.next = np.unique(sample.keys)
+        if sample.whole:
+            self.answers = {rank: int(sample.keys[rank]) for rank in self.open}
+            self.open = {}
+
+    def splitters(self) -> Keys:
+        """What to count at next: the sample, then even cuts of brackets that hold too much; none when all are small."""
+        if not self.open:
+            return np.empty(0, np.int64)
+        drawn, self.next = self.next, np.empty(0, np.int64)
+        if len(drawn):
+            return drawn
+        brackets = self.brackets()
+        if sum(one.inside for one in brackets) <= _COLLECTED:
+            return drawn
+        cuts = [cut_evenly(one.low, one.high, _PARTS) for one in brackets if one.inside > _COLLECTED // len(brackets)]
+        return np.unique(np.concatenate(cuts))
+
+    def narrow(self, splitters: Keys, counted: Positions) -> None:
+        """Place each open rank at a splitter or between two neighbours."""
+        for rank, old in list(self.open.items()):
+            above = int(np.searchsorted(counted.below, rank, "right"))  # splitters with at most rank values below
+            at = above - 1
+            if at >= 0 and rank < counted.through[at]:
+                self.answers[rank] = int(splitters[at])
+                del self.open[rank]
+                continue
+            low, before = (int(splitters[at]), int(counted.through[at])) if at >= 0 else (_LOWEST, 0)
+            last = above < len(splitters)
+            high, end = (int(splitters[above]), int(counted.below[above])) if last else (_HIGHEST, self.size)
+            if low < old.low:
+                low, before = old.low, old.before
+            if high > old.high:
+                high, end = old.high, old.before + old.inside
+            self.open[rank] = Bracket(low, high, before, end - before)
+
+    def brackets(self) -> list[Bracket]:
+        """The brackets that are open, each once."""
+        return sorted(set(self.open.values()))
+
+    @property
+    def zones(self) -> list[tuple[int, int]]:
+        """Where the open ranks lie."""
+        return [(one.low, one.high) for one in self.brackets()]
+
+    def brackets_of(self, ranks: Sequence[int]) -> list[tuple[int, int]]:
+        """The keys that the value at each of some ranks lies between, or twice its own."""
+        at = {rank: (key, key) for rank, key in self.answers.items()}
+        return [at[rank] if rank in at else self.open[rank][:2] for rank in ranks]
+
+    def answer(self, known: Known) -> None:
+        """Read the open ranks off what is known of their brackets."""
+        self.answers |= {rank: known.at(rank) for rank in self.open}
+
+    def values(self, ranks: Sequence[int]) -> Floats:
+        """The values at these ranks."""
+        return from_keys(np.array([self.answers[rank] for rank in ranks], np.int64))
+
+
+def _sampled(table: Table, columns: Sequence[str], label: str) -> list[Sample]:
+    task = table.on_floats(columns, partial(draw_samples, sampled_share(table.rows)))
+    found: list[Sample] = reduce_blocks(task, join_samples, table.blocks, f"{label}: sample")
+    return sorted_samples(found)
+
+
+def sampled_share(rows: int, most: int | None = None) -> float:
+    """The share of records to sample of so many."""
+    return min(1.0, min(_SAMPLE, most or _SAMPLE) / max(rows, 1))
+
+
+def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:
+    """Joined samples, each in order."""
+    return [Sample(one.values, np.sort(one.keys)) for one in samples]
+
+
+def draw_samples(
+    share: float, columns: Sequence[Floats], span: Span, sizes: Sequence[int] | None = None
+) -> list[Sample]:
+    """A block's share of each column's sample: the same records for any partitioning. Sizes may be known already."""
+    drawn = np.flatnonzero(record_uniforms(_KEY, span.first, len(columns[0])) < share)
+    sizes = [len(one) - int(np.isnan(one).sum()) for one in columns] if sizes is None else sizes
+    return [Sample(size, order_keys(_present(one[drawn]))) for one, size in zip(columns, sizes, strict=True)]
+
+
+def _present(values: Floats) -> Floats:
+    return values[~np.isnan(values)]
+
+
+def join_samples(left: list[Sample], right: list[Sample]) -> list[Sample]:
+    """The samples of both parts together."""
+    return [Sample(a.values + b.values, np.concatenate([a.keys, b.keys])) for a, b in zip(left, right, strict=True)]
+
+
+def _positions(table: Table, columns: Sequence[str], splitters: Sequence[Keys], label: str) -> list[Positions]:
+    return reduce_blocks(table.on_floats(columns, partial(_count, splitters)), merge_counts, table.blocks, label)
+
+
+def _count(splitters: Sequence[Keys], columns: list[Floats], span: Span) -> list[Positions]:
+    return count_at(splitters, columns)
+
+
+def _gather(zones: Sequence[Zones], columns: list[Floats], span: Span) -> list[Part]:
+    return gather(zones, columns)
+
+
+def _neighbours(shares: Sequence[float], count: int) -> list[int]:
+    """The two ranks that each quantile lies between."""
+    lower = np.floor(np.asarray(shares, np.float64) * (count - 1)).astype(np.int64)
+    return [*lower.tolist(), *np.minimum(lower + 1, count - 1).tolist()]
+
+
+def _interpolated(ordered: Ordered, shares: Floats) -> Floats:
+    """Between two neighbours, from the nearer one: numpy's own rounding."""
+    low, high = ordered.values[: len(shares)], ordered.values[len(shares) :]
+    places = shares * (ordered.size - 1)
+    part = places - np.floor(places)
+    step = high - low
+    return np.where(part < 0.5, low + step * part, high - step * (1.0 - part))  # noqa: PLR2004

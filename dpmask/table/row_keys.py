@@ -1,0 +1,95 @@
+"""Keys of a block's rows, from columns of any type: what groups and joins are made by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpmask.errors import JobError
+from dpmask.kernels.keys import RowKeys, Words, float_words, new_keys, with_word
+from dpmask.lake.reading import Rows
+from dpmask.table.columns import floats, require_known
+
+
+def require_groupable(schema: Any, columns: Iterable[str], who: str) -> None:
+    """Refuse a column that is not there, or of a type whose values cannot be told apart here."""
+    columns = list(columns)
+    require_known(schema, columns, who)
+    for column in columns:
+        kind = schema.field(column).type
+        if pa.types.is_nested(kind):
+            raise JobError(f"{who}: column '{column}' is {kind}; records are not grouped by that. Take it out.")
+
+
+def row_keys(rows: Rows, columns: Sequence[str]) -> RowKeys:
+    """A key for each row's values in these columns. 1 and 1.0 are equal, -0.0 and 0.0 too; missing equals missing."""
+    keys = new_keys(rows.num_rows)
+    for column in columns:
+        kind = rows.schema.field(column).type
+        if pa.types.is_floating(kind):
+            values = floats(rows, column)
+            keys = with_word(keys, float_words(values), np.isnan(values))
+        else:
+            array = rows.column(column).combine_chunks()
+            absent = missing(rows, column) if array.null_count else None
+            for words in _words(array):
+                keys = with_word(keys, words, absent)
+    return keys
+
+
+def missing(rows: Rows, column: str) -> NDArray[np.bool_]:
+    """Where a column has no value."""
+    return _integer_words(rows.column(column).combine_chunks().is_null()).astype(np.bool_)
+
+
+def _words(array: Any) -> list[Words]:
+    """One or more words for each value, the same for the same value; anything where it is missing."""
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return _taken(_words(array.dictionary), array.indices)
+    if pa.types.is_decimal(kind):
+        return _decimal_words(array)
+    if pa.types.is_null(kind):
+        return [np.zeros(len(array), np.uint64)]
+    if pa.types.is_primitive(kind):
+        return [_integer_words(array)]
+    coded = array.dictionary_encode()
+    texts = coded.dictionary.cast(pa.large_binary())
+    ends = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1].tolist()
+    data = memoryview(texts.buffers()[2] or b"")
+    digests = [blake2b(data[start:end], digest_size=16).digest() for start, end in pairwise(ends)]
+    pairs = np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2)
+    return _taken([pairs[:, 0], pairs[:, 1]], coded.indices)
+
+
+def _integer_words(array: Any) -> Words:
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        array = pc.cast(array, pa.uint8())
+    elif not pa.types.is_integer(kind):
+        array = array.view(pa.int64() if kind.bit_width == 64 else pa.int32())  # noqa: PLR2004
+    filled = pc.fill_null(array, 0)
+    values = np.frombuffer(filled.buffers()[1], filled.type.to_pandas_dtype(), len(filled), 0)
+    return values[filled.offset :].astype(np.int64, copy=False).view(np.uint64)
+
+
+def _decimal_words(array: Any) -> list[Words]:
+    """The digits as they are stored: two words for 38 of them, four for more."""
+    if array.type.bit_width < 128:  # noqa: PLR2004
+        array = array.cast(pa.decimal128(38, array.type.scale))
+    width = array.type.bit_width // 64
+    stored = np.frombuffer(array.buffers()[1], np.uint64)
+    pieces = stored[width * array.offset : width * (array.offset + len(array))].reshape(-1, width)
+    return [np.ascontiguousarray(pieces[:, number]) for number in range(width)]
+
+
+def _taken(words: list[Words], indices: Any) -> list[Words]:
+    codes = _integer_words(indices).astype(np.intp)
+    return [one[codes] if len(one) else np.zeros(len(codes), np.uint64) for one in words]
