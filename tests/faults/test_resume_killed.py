@@ -6,7 +6,7 @@ import pytest
 from fault_tools import AT_ONCE, LARGE, as_if_large, cli, dying_in
 from resume_tools import CELLS, FUZZY, MEASURES, REFINEMENT, computed_before_publishing, computing, resumed
 
-from dpmask.masking.microaggregation.mdav import cells
+from dpmask.masking.microaggregation import cells
 
 DYING = {
     "fitting": f"""{AT_ONCE}
@@ -29,7 +29,7 @@ checkpoint.Parts.keep = dying
 """,
     "publishing": f"""{AT_ONCE}
 from dpmask.lake.storage import Place
-from dpmask.masking.microaggregation.mdav import cells
+from dpmask.masking.microaggregation import cells
 bring, seen = Place.bring_to, []
 def dying(self, target):
     bring(self, target)
