@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -167,6 +168,15 @@ class Workplace:
     def bytes(self, target="release"):
         root = self.folder / target
         return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def limit():
+    """Go by other limits from now on to the end of the test."""
+    from dpmask.engine.limits import limits
+
+    with ExitStack() as stack:
+        yield lambda **changes: stack.enter_context(limits(**changes))
 
 
 @pytest.fixture

@@ -51,9 +51,9 @@ def told(command: Callable[..., Any]) -> Callable[..., Any]:
             complain(str(error))
             sys.exit(error.exit_code)
         except Exception as error:
-            from dpmask.engine.guard import told_safely
+            from dpmask.engine.guard import safe_error
 
-            safe = told_safely(error)
+            safe = safe_error(error)
             complain(str(safe))
             sys.exit(safe.exit_code)
 

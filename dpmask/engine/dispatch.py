@@ -23,10 +23,10 @@ from dask.utils import parse_timedelta
 
 from dpmask.engine import progress
 from dpmask.engine.guard import Failure
+from dpmask.engine.limits import current_limits
 from dpmask.errors import ClusterError, DpmaskError, InputError
 
 _QUIET = 10.0
-_MEMORY_SHARE = 0.4
 _GONE = "The Dask scheduler is gone. Start the cluster and run the job again."
 _KILLED = "A task lost its worker again and again. Give workers more memory, or lower block_rows."
 _PAUSED = "All workers have paused, as their memory is full. Give workers more memory, or lower block_rows."
@@ -35,30 +35,30 @@ _chosen: ContextVar[Any] = ContextVar("dpmask_client", default=None)
 
 
 class Watch(NamedTuple):
-    """Who follows a pass: its label, how many tasks there are in all, and who hears each result as it comes."""
+    """What a pass reports: its label, how many tasks there are in all, and what is called with each result."""
 
     label: str
     total: int
-    heard: Callable[[int, Any], None] = lambda number, result: None
+    on_result: Callable[[int, Any], None] = lambda number, result: None
 
 
 def finished(tasks: list[Delayed], watch: Watch) -> Iterator[tuple[int, Any]]:
     """Each task's number and result, on the cluster as they come, embedded when all are done."""
-    tell, done = progress.current(), count(watch.total - len(tasks))
-    tell(watch.label, next(done), watch.total)
+    report, done = progress.current(), count(watch.total - len(tasks))
+    report(watch.label, next(done), watch.total)
 
-    def heard(number: int, result: Any) -> None:
-        tell(watch.label, next(done), watch.total)
-        watch.heard(number, result)
+    def arrived(number: int, result: Any) -> None:
+        report(watch.label, next(done), watch.total)
+        watch.on_result(number, result)
 
     client = dask_client()
-    yield from _embedded(tasks, heard) if client is None else _from_cluster(client, tasks, heard)
+    yield from _embedded(tasks, arrived) if client is None else _from_cluster(client, tasks, arrived)
 
 
-def kept(tasks: list[Delayed], waited_for: Callable[[Any], Delayed], watch: Watch) -> Iterator[tuple[int, Any]]:
-    """Each task's number and its result, left where it was made; of one that failed, the failure.
+def persisted(tasks: list[Delayed], waited_for: Callable[[Any], Delayed], watch: Watch) -> Iterator[tuple[int, Any]]:
+    """Each task's number and its result, left where it was computed; of one that failed, the failure.
 
-    ``waited_for`` makes the task that waits for one of them and gives its failure, if it has one.
+    ``waited_for`` gives the task that waits for one of them and returns its failure, if it has one.
     """
     client = dask_client()
     if client is None:
@@ -71,7 +71,7 @@ def kept(tasks: list[Delayed], waited_for: Callable[[Any], Delayed], watch: Watc
         yield number, failure or contents[number]
 
 
-def _embedded(tasks: list[Delayed], heard: Callable[[int, Any], None]) -> Iterator[tuple[int, Any]]:
+def _embedded(tasks: list[Delayed], arrived: Callable[[int, Any], None]) -> Iterator[tuple[int, Any]]:
     """The results of the tasks, by Dask's threads in this process or the local scheduler that Dask is set to.
 
     The scheduler is called itself: dask.compute would import distributed, which costs more than many a pass.
@@ -83,7 +83,7 @@ def _embedded(tasks: list[Delayed], heard: Callable[[int, Any], None]) -> Iterat
 
     def posted(key: Any, result: Any, *_: Any) -> None:
         if key in numbers:
-            heard(numbers[key], result)
+            arrived(numbers[key], result)
 
     try:
         with Callback(posttask=posted):
@@ -95,7 +95,7 @@ def _embedded(tasks: list[Delayed], heard: Callable[[int, Any], None]) -> Iterat
     yield from enumerate(results)
 
 
-def _from_cluster(client: Any, tasks: list[Delayed], heard: Callable[[int, Any], None]) -> Iterator[tuple[int, Any]]:
+def _from_cluster(client: Any, tasks: list[Delayed], arrived: Callable[[int, Any], None]) -> Iterator[tuple[int, Any]]:
     """Results as the cluster finishes them; a task that kept losing its worker counts as failed."""
     with _asking(client):
         _revive(client, tasks)
@@ -103,7 +103,7 @@ def _from_cluster(client: Any, tasks: list[Delayed], heard: Callable[[int, Any],
         numbers = {future.key: number for number, future in enumerate(futures)}
         for future in _arriving(client, futures):
             result = _result(client, future)
-            heard(numbers[future.key], result)
+            arrived(numbers[future.key], result)
             yield numbers[future.key], result
 
 
@@ -123,7 +123,7 @@ def _arriving(client: Any, futures: list[Any]) -> Iterator[Any]:
 
 
 def _result(client: Any, future: Any) -> Any:
-    """What a task that is done came to; its result may have been lost meanwhile, and is then waited for."""
+    """The result of a task that is done; it may have been lost meanwhile, and is then waited for."""
     alive = _Alive(client)
     while future.status != "error":
         try:
@@ -154,19 +154,19 @@ class _Alive:
         self.seen()
 
     def seen(self) -> None:
-        """Something came of it just now."""
-        self.heard = self.worked = time.monotonic()
+        """It sent something just now."""
+        self.answered = self.worked = time.monotonic()
 
     def require(self) -> None:
         """Refuse a scheduler that does not answer, or has had no worker at work for as long as Dask waits for one."""
-        if time.monotonic() - self.heard < _QUIET:
+        if time.monotonic() - self.answered < _QUIET:
             return
         workers = ask(self.client, "identity", n_workers=-1)["workers"].values()
-        self.heard = time.monotonic()
+        self.answered = time.monotonic()
         patience = _seconds("distributed.scheduler.worker-ttl", 300.0)
         if any(worker["status"] == "running" for worker in workers):
-            self.worked = self.heard
-        elif self.heard - self.worked > patience:
+            self.worked = self.answered
+        elif self.answered - self.worked > patience:
             raise ClusterError(_PAUSED if workers else _NO_WORKERS)
 
 
@@ -197,7 +197,7 @@ def _asking(client: Any) -> Iterator[None]:
 
 
 def _revive(client: Any, tasks: list[Delayed]) -> None:
-    """Have the scheduler make again what these tasks need and it has given up, as its workers died again and again."""
+    """Have the scheduler compute again what these tasks need and it gave up, as its workers died again and again."""
     from distributed import futures_of
 
     failed = {key for key, state in list(client.futures.items()) if state.status == "error"}
@@ -215,17 +215,20 @@ def _upstream(error: Exception) -> DpmaskError:
 
 def fits_in_memory(size: int) -> bool:
     """Whether this many bytes may stay in the workers' memory, or this process's, and leave room to work."""
-    client = dask_client()
+    client, share = dask_client(), current_limits().memory_share
     if client is not None:
         workers = ask(client, "identity", n_workers=-1)["workers"].values()
-        return size < _MEMORY_SHARE * sum(worker["memory_limit"] for worker in workers)
+        return size < share * sum(worker["memory_limit"] for worker in workers)
     import psutil
 
-    return size < _MEMORY_SHARE * psutil.virtual_memory().available
+    return size < share * psutil.virtual_memory().available
 
 
 def threads() -> int:
     """Worker threads at hand: the cluster's, or this process's."""
+    planned = current_limits().threads
+    if planned is not None:
+        return planned
     client = dask_client()
     if client is not None:
         return max(1, sum(ask(client, "ncores").values()))
@@ -238,7 +241,7 @@ def threads() -> int:
 def only_on(client: Any) -> Iterator[None]:
     """Work on this cluster or not at all: should it go away, nothing is computed in this process in its place."""
     token = _chosen.set(client)
-    # when a scheduler goes, Dask's client shows how it failed: we tell why, and its texts may hold values
+    # when a scheduler goes, Dask's client logs how it failed: our error says why, and its texts may hold values
     for name in ("asyncio", "distributed.client", "distributed.utils"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:

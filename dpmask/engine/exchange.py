@@ -1,9 +1,9 @@
 """Moving rows between tasks: every block is cut into pieces, one for each target, and a target joins what it is sent.
 
-Pieces are arrays, in tuples of any depth, and meet in block order, so what a target makes does not depend on who sent
+Pieces are arrays, in tuples of any depth, and meet in block order, so a target's content does not depend on who sent
 first. On a cluster pieces travel between workers, which spill to their disks when memory runs short, and what is lost
-with a worker is made again. Inside one process they lie in memory or, where they would not fit, in files without a name
-that vanish with the process.
+with a worker is computed again. Inside one process they lie in memory or, where they would not fit, in files without a
+name that vanish with the process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 
 from dpmask.engine.dispatch import dask_client, fits_in_memory
 from dpmask.engine.guard import Failure
-from dpmask.engine.passes import map_run
 from dpmask.engine.tasks import (
     Blocks,
+    Position,
     Run,
     Span,
     content_of,
     contents_of,
-    hold,
+    map_run,
+    persist_runs,
     runs_of,
     task_name,
     task_of,
@@ -57,23 +58,16 @@ def hold_exchanged(
     size: int,
     beside: Sequence[Run] | None = None,
 ) -> list[Run]:
-    """``join(pieces, span)`` of every target, held for further passes.
-
-    ``split(content, span)`` of a block gives one piece for each target. ``beside`` holds one more argument of ``join``
-    for each target. ``size`` says about how many bytes move.
-    """
-    return _exchanged([Source(split, blocks)], partial(_with_span, join), targets, label, size, beside)
+    """``Collection.exchange``, until its callers are migrated."""
+    return exchanged([Source(split, blocks)], partial(_with_span, join), targets, label, size, beside)
 
 
 def exchange_blocks(
     sources: Sequence[Source], gather: Callable[..., Any], shards: int, label: str, *, size: int
 ) -> list[Run]:
-    """Shards of one or more tables, held for further passes: ``gather`` has a list of pieces from each source.
-
-    ``size`` says about how many bytes move. A task holds the pieces of one block, or those of one shard.
-    """
+    """``collection.exchange``, until its callers are migrated."""
     targets = [Span(shard, 0) for shard in range(shards)]
-    return _exchanged(sources, partial(_without_span, gather), targets, label, size, None)
+    return exchanged(sources, partial(_without_span, gather), targets, label, size, None)
 
 
 def _with_span(join: Callable[..., Any], span: Span, pieces: list[Any], *more: Any) -> Any:
@@ -84,15 +78,15 @@ def _without_span(gather: Callable[..., Any], span: Span, *pieces: list[Any]) ->
     return gather(*pieces)
 
 
-def _exchanged(
+def exchanged(
     sources: Sequence[Source],
     join: Callable[..., Any],
-    targets: Sequence[Span],
+    targets: Sequence[Position],
     label: str,
     size: int,
     beside: Sequence[Run] | None,
 ) -> list[Run]:
-    """Every block is cut, every target joins: ``join(span, pieces of each source..., what is beside)``."""
+    """Every block is cut, every target joins: ``join(position, pieces of each source..., what is beside)``."""
 
     def tasks(numbers: list[int]) -> list[Delayed]:
         keep = _keep(size)
@@ -107,13 +101,13 @@ def _exchanged(
         work = partial(_join, partial(join, targets[number]), keep, [len(cuts) for cuts in sent])
         return delayed(work, pure=False)(*pieces, *more, dask_key_name=task_name(label))
 
-    return hold(tasks, [(span,) for span in targets], label)
+    return persist_runs(tasks, [(span,) for span in targets], label)
 
 
 def _cut_run(
     split: Callable[[Any, Span], list[Piece]],
     keep: _Keep,
-    spans: Sequence[Span],
+    spans: Sequence[Position],
     contents: list[Any],
 ) -> list[list[Piece]]:
     return [keep(pieces) for pieces in map_run(split, spans, contents)]
@@ -128,7 +122,7 @@ def _of_target(number: int, cut: Any) -> Any:
 
 
 def _join(join: Callable[..., Any], keep: _Keep, sent: list[int], *parts: Any) -> Any:
-    """What a target makes of its pieces; a run of held contents is a list, also this one."""
+    """A target's content from its pieces; a run of persisted contents is a list, also this one."""
 
     def work(*parts: Any) -> list[Any]:
         rest = iter(parts)
@@ -139,7 +133,7 @@ def _join(join: Callable[..., Any], keep: _Keep, sent: list[int], *parts: Any) -
 
 
 def beside(function: Callable[[Any, Any], Any], content: Any, run: Run) -> Any:
-    """``function(content, held)`` of a block's content and what a run of one holds, as a block's content again."""
+    """``Collection.attach``, until its callers are migrated."""
     return content_of(partial(_beside, function), content, run.contents)
 
 

@@ -35,7 +35,7 @@ def guarded(task: Callable[..., Any], *arguments: Any) -> Any:
     except DpmaskError as error:
         return Failure(error.with_traceback(None))
     except Exception as error:
-        return Failure(told_safely(error))
+        return Failure(safe_error(error))
 
 
 def raising_safely(function: Function) -> Function:
@@ -46,12 +46,12 @@ def raising_safely(function: Function) -> Function:
         try:
             return function(*arguments, **options)
         except Exception as error:
-            raise told_safely(error) from None
+            raise safe_error(error) from None
 
     return cast(Function, wrapped)
 
 
-def told_safely(error: BaseException) -> DpmaskError:
+def safe_error(error: BaseException) -> DpmaskError:
     """One of our errors in place of a foreign one, without its text."""
     if isinstance(error, DpmaskError):
         return error

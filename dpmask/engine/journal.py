@@ -1,8 +1,8 @@
-"""A journal of what passes came to, so that a run that was killed need not find it again.
+"""A journal of the results of passes, so that a run that was killed need not compute them again.
 
 The result of a pass follows from job, key and input alone, whatever the workers. So whoever runs a job may keep a
-journal: each pass asks it first and tells it afterwards. A pass is known by its label, its blocks and all passes before
-it. What the journal lacks is computed, so an entry that was lost costs time and nothing else.
+journal: each pass reads it first and adds to it afterwards. A pass is known by its label, its blocks and all passes
+before it. What the journal lacks is computed, so an entry that was lost costs time and nothing else.
 
 Entries are pickled; when they are read back, only plain containers, arrays and our own records of them are let in.
 """
@@ -23,10 +23,9 @@ from typing import Any, Protocol
 
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey
+from dpmask.engine.limits import current_limits
 from dpmask.errors import StorageError
 
-_SECONDS = 3.0
-_SHARE_OF_TIME = 0.005
 _AT_ONCE = 4 << 20
 _LARGEST = 16 << 20
 _MOST = 256 << 20
@@ -44,8 +43,8 @@ _PLAIN = {
 Write = Callable[[dict[str, bytes]], None]
 
 
-class Shelf(Protocol):
-    """Files for what is dear to make and too large for the driver: workers put it there and get it back."""
+class JournalFiles(Protocol):
+    """Files for what is costly to compute and too large for the driver: workers put it there and get it back."""
 
     def put(self, name: str, data: bytes) -> None:
         """Keep these bytes."""
@@ -57,10 +56,10 @@ class Shelf(Protocol):
 class Journal:
     """Results found by an earlier run, and those of this one on their way to where ``write`` puts them."""
 
-    def __init__(self, found: Mapping[str, bytes], write: Write, shelf: Shelf, *, resumed: bool) -> None:
+    def __init__(self, found: Mapping[str, bytes], write: Write, store: JournalFiles, *, resumed: bool) -> None:
         self.passes = self.files = 0
-        self.shelf, self.resumed = shelf, resumed
-        self._told = not resumed
+        self.store, self.resumed = store, resumed
+        self._reported = not resumed
         self._found, self._write = dict(found), write
         self._name = ""
         self._new: dict[str, bytes] = {}
@@ -94,7 +93,7 @@ class Journal:
             self._new[name] = payload
             self._size += len(payload)
         now = time.monotonic()
-        pause = max(_SECONDS, _SHARE_OF_TIME * (now - self._started))
+        pause = max(current_limits().journal_seconds, current_limits().journal_share * (now - self._started))
         if now - self._written >= pause or sum(map(len, self._new.values())) >= _AT_ONCE:
             self.flush()
         return result
@@ -107,10 +106,10 @@ class Journal:
                 self._write(self._new)
                 self._new = {}
 
-    def tell(self) -> None:
-        """Say how much is known, once there is something to compute."""
-        if not self._told:
-            self._told = True
+    def report(self) -> None:
+        """Report how much is known, once there is something to compute."""
+        if not self._reported:
+            self._reported = True
             progress.note(f"resumed: {self.passes} passes and {self.files} files taken from the checkpoint")
 
 
@@ -134,14 +133,14 @@ def flush() -> None:
         journal.flush()
 
 
-def replaying() -> bool:
-    """Whether what follows may be known from a journal of an earlier run."""
+def resuming() -> bool:
+    """Whether what follows may be in the journal of an earlier run."""
     journal = _journal.get()
     return journal is not None and journal.resumed
 
 
-def remembered(label: str, spans: Iterable[tuple[int, int]], compute: Callable[[], Any]) -> Any:
-    """What a pass came to: from the journal, or computed and noted there. Passes inside it are a part of it."""
+def through_journal(label: str, spans: Iterable[tuple[int, int]], compute: Callable[[], Any]) -> Any:
+    """The result of a pass: from the journal, or computed and noted there. Passes inside it are a part of it."""
     journal = _journal.get()
     if journal is None:
         return compute()
@@ -150,21 +149,21 @@ def remembered(label: str, spans: Iterable[tuple[int, int]], compute: Callable[[
     if known is not None:
         journal.passes += 1
         return known[0]
-    journal.tell()
+    journal.report()
     with journalled(None):
         result = compute()
     return journal.keep(name, result)
 
 
-def shelved(label: str, spans: Iterable[tuple[int, int]]) -> tuple[Shelf | None, str, bool]:
-    """Where a pass may keep what its tasks make, under which name, and whether an earlier run may have done so."""
+def journal_files(label: str, spans: Iterable[tuple[int, int]]) -> tuple[JournalFiles | None, str, bool]:
+    """Where a pass may keep its tasks' results, under which name, and whether an earlier run may have done so."""
     journal = _journal.get()
     if journal is None:
         return None, "", False
-    return journal.shelf, journal.named(label, spans)[:32], journal.resumed
+    return journal.store, journal.named(label, spans)[:32], journal.resumed
 
 
-class Parts:
+class FileEntries:
     """The results of runs of blocks in a pass whose results are files: each is noted under its first block's number."""
 
     def __init__(self, label: str, spans: Sequence[tuple[int, int]]) -> None:
@@ -175,19 +174,19 @@ class Parts:
     def _taken(self, number: int) -> tuple[Any] | None:
         return self._journal.take(f"{self._name} {number}") if self._journal else None
 
-    def stood(self, files: int) -> None:
-        """Say how many of the known files are still there."""
+    def found(self, files: int) -> None:
+        """Note how many of the known files are still there."""
         if self._journal:
             self._journal.files += files
-            self._journal.tell()
+            self._journal.report()
 
     def keep(self, number: int, result: Any) -> None:
-        """Note what the run that begins with this block came to."""
+        """Note the result of the run that begins with this block."""
         if self._journal:
             self._journal.keep(f"{self._name} {number}", result)
 
 
-class _Careful(pickle.Unpickler):
+class _EntryUnpickler(pickle.Unpickler):
     """Lets in containers, arrays, and our own tuples and dataclasses; no function, and no key."""
 
     def find_class(self, module: str, name: str) -> Any:
@@ -197,7 +196,7 @@ class _Careful(pickle.Unpickler):
             found = getattr(importlib.import_module(module), name, None)
             if isinstance(found, type) and _is_record(found) and found.__module__ == module:
                 return found
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in a checkpoint")
+        raise pickle.UnpicklingError(f"{module}.{name} has no place in a journal")
 
 
 def _is_record(kind: type) -> bool:
@@ -211,4 +210,4 @@ def dumps(result: Any) -> bytes:
 
 def loads(payload: bytes) -> Any:
     """An entry from its bytes."""
-    return _Careful(io.BytesIO(payload)).load()
+    return _EntryUnpickler(io.BytesIO(payload)).load()

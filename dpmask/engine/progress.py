@@ -1,4 +1,4 @@
-"""Where a pass says how far it is. Whoever runs a job listens; by default nobody does."""
+"""Where a pass reports how far it is. Whoever runs a job listens; by default nobody does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _retries: ContextVar[Retries | None] = ContextVar("dpmask_retries", default=None
 
 
 class Watcher:
-    """Who watches a run: told of its stages, its passes and its retries. This one does nothing with it."""
+    """Called with the stages, passes and retries of a run. This one does nothing with them."""
 
     def stage(self, name: str) -> None:
         """A stage begins."""
@@ -42,12 +42,12 @@ def listening(listener: Listener, retries: Retries | None = None) -> Iterator[No
 
 
 def note(text: str) -> None:
-    """Say a line about a pass that is done."""
+    """Report a line about a pass that is done."""
     current()(text, 0, 0)
 
 
 def retried(label: str, tasks: int) -> None:
-    """Say that tasks of a pass failed and are tried again."""
+    """Report that tasks of a pass failed and are tried again."""
     (_retries.get() or _as_line)(label, tasks)
 
 

@@ -1,34 +1,37 @@
-"""Tasks: work on runs of blocks, and what they come to. What storage or the cluster failed at is tried again.
+"""Tasks: work on runs of blocks, and their results. What storage or the cluster failed at is tried again.
 
-A task's name tells the stage; its arguments are opaque to Dask, its logs and its dashboards.
+A task's name says the stage; its arguments are opaque to Dask, its logs and its dashboards.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dask.delayed import Delayed, delayed
 
-from dpmask.engine import journal as checkpoint
 from dpmask.engine import progress
-from dpmask.engine.dispatch import Watch, finished, kept, threads
+from dpmask.engine.dispatch import Watch, finished, persisted, threads
 from dpmask.engine.guard import Failure, guarded
+from dpmask.engine.journal import resuming
+from dpmask.engine.limits import current_limits
 from dpmask.errors import ClusterError
 
-_TASKS_PER_THREAD = 4
-_TRIES = 4
-_TRIES_OF_KILLED = 2
+Summary = TypeVar("Summary")
 
 
-class Span(NamedTuple):
+class Position(NamedTuple):
     """Which block it is, and the position of its first record."""
 
     number: int
     first: int
+
+
+Span = Position
+"""The older name, until its users are migrated."""
 
 
 class Block(NamedTuple):
@@ -40,44 +43,44 @@ class Block(NamedTuple):
 
 
 class Run(NamedTuple):
-    """An aligned run of 1, 2, 4, ... blocks: what one task takes. Contents held on the cluster are one Delayed."""
+    """An aligned run of 1, 2, 4, ... blocks: what one task takes. Persisted on a cluster, its contents are Delayed."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[Position, ...]
     contents: list[Any] | Delayed | Later
 
 
 class Later:
-    """Content that is made when it is first needed: what follows may be known from a checkpoint, and not need it."""
+    """Content that is computed when it is first needed: what follows may be in a journal, and not need it."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make: Callable[[], Any] | None = make
-        self._made: Any = None
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self._compute: Callable[[], Any] | None = compute
+        self._content: Any = None
 
-    def made(self) -> Any:
+    def get(self) -> Any:
         """The content itself."""
-        if self._make is not None:
-            self._made, self._make = self._make(), None
-        return self._made
+        if self._compute is not None:
+            self._content, self._compute = self._compute(), None
+        return self._content
 
 
-def made(content: Any) -> Any:
+def ready(content: Any) -> Any:
     """Any content, ready to be given to a task."""
-    return content.made() if isinstance(content, Later) else content
+    return content.get() if isinstance(content, Later) else content
 
 
 Blocks = Sequence[Block] | Sequence[Run]
 
 
-def spans_of(blocks: Blocks) -> list[Span]:
+def spans_of(blocks: Blocks) -> list[Position]:
     """The number and first position of every block."""
     items: Sequence[Any] = blocks
     if items and isinstance(items[0], Run):
         return [span for run in items for span in run.spans]
-    return [Span(number, block.first) for number, block in enumerate(items)]
+    return [Position(number, block.first) for number, block in enumerate(items)]
 
 
-def runs_of(blocks: Blocks, without: Collection[int] = ()) -> list[Run]:
-    """Blocks in aligned runs of a power of two; one by one where Dask makes the content, to hold one at a time."""
+def runs_of(blocks: Blocks, without: Container[int] = ()) -> list[Run]:
+    """Blocks in aligned runs of a power of two; one by one where Dask computes the content: one at a time in memory."""
     items: Sequence[Any] = blocks
     if items and isinstance(items[0], Run):
         return list(items)
@@ -85,20 +88,43 @@ def runs_of(blocks: Blocks, without: Collection[int] = ()) -> list[Run]:
     wanted = [pair for pair in pairs if pair[0].number not in without]
     length = 1
     if not any(isinstance(content, Delayed | Later) for _, content in wanted):
-        while len(wanted) >= 2 * length * _TASKS_PER_THREAD * threads():
+        while len(wanted) >= 2 * length * current_limits().tasks_per_thread * threads():
             length *= 2
     parts = (wanted[start : start + length] for start in range(0, len(wanted), length))
     return [Run(tuple(span for span, _ in part), [content for _, content in part]) for part in parts]
 
 
 def contents_of(run: Run) -> list[Any] | Delayed:
-    """What a run holds, made if it was not yet."""
-    contents = made(run.contents)
-    return contents if isinstance(contents, Delayed) else [made(content) for content in contents]
+    """The contents of a run, computed if they were not yet."""
+    contents = ready(run.contents)
+    return contents if isinstance(contents, Delayed) else [ready(content) for content in contents]
+
+
+def map_run(function: Callable[[Any, Position], Any], spans: Sequence[Position], contents: list[Any]) -> list[Any]:
+    """``function(content, position)`` of every block of a run."""
+    return [function(content, span) for content, span in zip(contents, spans, strict=True)]
+
+
+def reduce_run(
+    function: Callable[[Any, Position], Summary],
+    merge: Callable[[Summary, Summary], Summary],
+    spans: Sequence[Position],
+    contents: list[Any],
+) -> Summary:
+    """The same, merged."""
+    return merge_tree(map_run(function, spans, contents), merge)
+
+
+def merge_tree(summaries: list[Summary], merge: Callable[[Summary, Summary], Summary]) -> Summary:
+    """Merge neighbours, then neighbours of neighbours, until one is left."""
+    while len(summaries) > 1:
+        pairs = [merge(left, right) for left, right in zip(summaries[::2], summaries[1::2], strict=False)]
+        summaries = pairs + summaries[2 * len(pairs) :]
+    return summaries[0]
 
 
 def task_of(work: Callable[..., Any], run: Run, label: str) -> Delayed:
-    """One task over a run of blocks. Its name tells the stage, its arguments are opaque to Dask and its logs."""
+    """One task over a run of blocks."""
     contents = contents_of(run)
     if isinstance(contents, Delayed):
         return delayed(partial(_on_contents, work, run.spans), pure=False)(contents, dask_key_name=task_name(label))
@@ -112,11 +138,11 @@ def task_name(label: str) -> str:
     return f"{label.replace(' ', '_')}-{uuid.uuid4().hex}"
 
 
-def _on_contents(work: Callable[..., Any], spans: Sequence[Span], contents: Any) -> Any:
+def _on_contents(work: Callable[..., Any], spans: Sequence[Position], contents: Any) -> Any:
     return contents if isinstance(contents, Failure) else guarded(work, spans, contents)
 
 
-def _on_parts(work: Callable[..., Any], spans: Sequence[Span], *contents: Any) -> Any:
+def _on_parts(work: Callable[..., Any], spans: Sequence[Position], *contents: Any) -> Any:
     return unless_failed(lambda *found: work(spans, list(found)), *contents)
 
 
@@ -127,9 +153,9 @@ def unless_failed(work: Callable[..., Any], *parts: Any) -> Any:
 
 
 def content_of(work: Callable[..., Any], *contents: Any) -> Any:
-    """``work(*contents)`` as a block's content again: made when it is needed, or by Dask, if one of them is."""
+    """``work(*contents)`` as a block's content again: computed when it is needed, or by Dask, if one of them is."""
     if any(isinstance(content, Later) for content in contents):
-        return Later(lambda: content_of(work, *map(made, contents)))
+        return Later(lambda: content_of(work, *map(ready, contents)))
     if any(isinstance(content, Delayed) for content in contents):
         joined = delayed(partial(unless_failed, work), pure=False)
         return joined(*contents, dask_key_name=task_name("content"))
@@ -137,38 +163,39 @@ def content_of(work: Callable[..., Any], *contents: Any) -> Any:
 
 
 def computed(
-    work: Callable[..., Any], runs: list[Run], label: str, heard: Callable[[Run, Any], None] = lambda run, result: None
+    work: Callable[..., Any], runs: list[Run], label: str, on_result: Callable[[Any], None] = lambda result: None
 ) -> list[Any]:
-    """The results of all runs, in order. ``heard`` is told of each as it comes."""
+    """The results of all runs, in order. ``on_result`` is called with each as it comes."""
 
     def attempt(waiting: list[int]) -> Iterator[tuple[int, Any]]:
-        def told(number: int, result: Any) -> None:
+        def arrived(number: int, result: Any) -> None:
             if not isinstance(result, Failure):
-                heard(runs[waiting[number]], result)
+                on_result(result)
 
-        return finished([task_of(work, runs[number], label) for number in waiting], Watch(label, len(runs), told))
+        return finished([task_of(work, runs[number], label) for number in waiting], Watch(label, len(runs), arrived))
 
     return _until_done(attempt, len(runs), label)
 
 
-def hold(make_tasks: Callable[[list[int]], list[Delayed]], spans: list[tuple[Span, ...]], label: str) -> list[Run]:
-    """The results of tasks, left where they were made; ``make_tasks`` makes those with these numbers.
+def persist_runs(
+    make_tasks: Callable[[list[int]], list[Delayed]], spans: Sequence[tuple[Position, ...]], label: str
+) -> list[Run]:
+    """The results of tasks, left where they were computed; ``make_tasks`` gives the tasks with these numbers.
 
-    While a checkpoint may know what comes of them they are not made at once, but when a pass needs them.
+    While a journal may hold what follows from them they are not computed at once, but when a pass needs them.
     """
 
     def attempt(waiting: list[int]) -> Iterator[tuple[int, Any]]:
-        waited_for = partial(_waited_for, label)
-        return kept(make_tasks(waiting), waited_for, Watch(label, len(spans)))
+        return persisted(make_tasks(waiting), partial(_waited_for, label), Watch(label, len(spans)))
 
     later = Later(lambda: _until_done(attempt, len(spans), label))
-    if checkpoint.replaying():
+    if resuming():
         return [Run(one, Later(partial(_one_of, later, number))) for number, one in enumerate(spans)]
-    return [Run(one, content) for one, content in zip(spans, later.made(), strict=True)]
+    return [Run(one, content) for one, content in zip(spans, later.get(), strict=True)]
 
 
 def _one_of(later: Later, number: int) -> Any:
-    return later.made()[number]
+    return later.get()[number]
 
 
 def _waited_for(label: str, content: Delayed) -> Delayed:
@@ -192,10 +219,11 @@ def _until_done(attempt: Callable[[list[int]], Iterator[tuple[int, Any]]], count
             break
         tries = tries + 1 if len(failures) == len(waiting) else 1
         error = failures[0].error
-        if tries >= (_TRIES_OF_KILLED if isinstance(error, ClusterError) else _TRIES):
+        most = current_limits()
+        if tries >= (most.tries_of_killed if isinstance(error, ClusterError) else most.tries):
             raise error from None
         progress.retried(label, len(failures))
-        time.sleep(2.0**tries / 4)
+        time.sleep(2.0**tries * most.retry_seconds)
     return [results[number] for number in range(count)]
 
 

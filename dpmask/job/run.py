@@ -7,7 +7,7 @@ from typing import Any
 
 from dpmask import __version__
 from dpmask.engine.cluster.connect import connected
-from dpmask.engine.guard import told_safely
+from dpmask.engine.guard import safe_error
 from dpmask.engine.progress import Watcher, listening
 from dpmask.errors import DpmaskError, Interrupted, PolicyRefusal
 from dpmask.job.events import PrivateLog, Recorder, Sink, counting
@@ -61,7 +61,7 @@ def run_job(
     except KeyboardInterrupt:
         _fail(outcome, Interrupted(_INTERRUPTED[outcome.get("stage") in {"publish", "verify"}]))
     except Exception as error:
-        _fail(outcome, told_safely(error))
+        _fail(outcome, safe_error(error))
     _leave(log.place, figures, recorder)
     return outcome
 
@@ -100,7 +100,7 @@ def _leave(private: Place | None, figures: Place | None, recorder: Recorder) -> 
                 place.write(content(outcome))
         except Exception as error:
             if outcome["exit_code"] == 0:
-                _fail(outcome, told_safely(error))
+                _fail(outcome, safe_error(error))
     recorder.ended()
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmask.engine.exchange import Source, beside, exchange_blocks
+from dpmask.engine.limits import current_limits
 from dpmask.engine.passes import Block, Run, Span, map_blocks
 from dpmask.errors import InputError
 from dpmask.kernels.keys import RowKeys, grouped
@@ -23,7 +24,6 @@ from dpmask.table.lake import Lake
 from dpmask.table.row_keys import require_groupable, row_keys
 from dpmask.table.table import Origin, Table
 
-_SHARD_ROWS = 500_000
 _CELL_BYTES = 16
 
 
@@ -146,7 +146,7 @@ def pair_by_column(original: Table, masked: Table, column: str, columns: Sequenc
         require_groupable(table.masked_schema, [column], who)
     names = [column, *(name for name in columns if name != column)]
     rows = original.rows + masked.rows
-    shards = -(-rows // _SHARD_ROWS)
+    shards = -(-rows // current_limits().pair_shard_rows)
     sources = [
         Source(table.on_rows(names, partial(_split, column, side, shards)), table.blocks)
         for table, side in ((original, "original"), (masked, "masked table"))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from dask.delayed import Delayed, delayed
 
 from dpmask.engine.guard import raising_safely
+from dpmask.engine.limits import current_limits
 from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_blocks
 from dpmask.engine.tasks import contents_of
 from dpmask.errors import InputError, JobError
@@ -23,7 +24,6 @@ from dpmask.table.columns import require_known
 from dpmask.table.dropping import POSITION, with_positions
 from dpmask.table.table import Meeting, Step, Table
 
-_FRAME_ROWS = 1_000_000
 _CELL_BYTES = 16
 _NULLABLE = {
     pa.int8(): pd.Int8Dtype(),
@@ -62,8 +62,9 @@ def table_of(frame: Any, who: str) -> Table:
 
 
 def _slices(frame: pd.DataFrame) -> list[Block]:
-    starts = range(0, max(len(frame), 1), _FRAME_ROWS)
-    slices = [frame.iloc[start : start + _FRAME_ROWS] for start in starts]
+    length = current_limits().frame_rows
+    starts = range(0, max(len(frame), 1), length)
+    slices = [frame.iloc[start : start + length] for start in starts]
     return [Block(start, len(part), _Frame(part)) for start, part in zip(starts, slices, strict=True)]
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.engine.exchange import Piece, hold_exchanged
+from dpmask.engine.limits import current_limits
 from dpmask.engine.passes import Blocks, Span, reduce_blocks
 from dpmask.kernels.keys import RowKeys, counted
 from dpmask.lake.reading import Rows
 from dpmask.table.row_keys import require_groupable, row_keys
 from dpmask.table.table import Table
 
-_ROWS_PER_TARGET = 200_000
 _MOST_TARGETS = 256
 _KEY_BYTES = 24
 
@@ -66,7 +66,7 @@ def _counted(rows: Rows, span: Span) -> Piece:
 
 def sizes_of(count: Callable[[Any, Span], Piece], blocks: Blocks, rows: int, label: str) -> GroupSizes:
     """The groups of what ``count(content, span)`` finds in each block: both lanes of different keys, and counts."""
-    targets = min(_MOST_TARGETS, 1 + rows // _ROWS_PER_TARGET)
+    targets = min(_MOST_TARGETS, 1 + rows // current_limits().group_target_rows)
     spans = [Span(number, 0) for number in range(targets)]
     shares = hold_exchanged(partial(_split, count, targets), _join, blocks, spans, label, size=_KEY_BYTES * rows)
     return reduce_blocks(_sizes, GroupSizes.plus, shares, label)

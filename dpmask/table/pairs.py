@@ -12,7 +12,7 @@ import pyarrow as pa
 from dask.delayed import Delayed
 
 from dpmask.engine.passes import Block, Span
-from dpmask.engine.tasks import content_of, made
+from dpmask.engine.tasks import content_of, ready
 from dpmask.errors import JobError
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import require_known
@@ -70,7 +70,7 @@ def _by_position(original: Table, masked: Table, columns: Sequence[str], who: st
 def _recut(masked: Table, original: Table, who: str) -> Table:
     from dpmask.table.alignment import recut
 
-    if any(isinstance(made(block.content), Delayed) for block in masked.blocks):
+    if any(isinstance(ready(block.content), Delayed) for block in masked.blocks):
         raise JobError(f"{who}: a table that is held in memory must be cut into the same blocks to be paired.")
     return recut(masked, original.blocks)
 

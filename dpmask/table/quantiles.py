@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.engine.draws import make_key, record_uniforms
+from dpmask.engine.limits import current_limits
 from dpmask.engine.passes import Span, reduce_blocks
 from dpmask.kernels.order.float_order import (
     Bracket,
@@ -30,8 +31,6 @@ from dpmask.kernels.order.partial_sort import Known, Part, Zones, gather, merge_
 from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
-_SAMPLE = 1 << 14
-_COLLECTED = 1 << 18  # values a column may bring to the driver
 _PARTS = 1 << 10
 _KEY = make_key("order", seed=0).subkey("splitters")
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1  # beyond the infinities
@@ -122,10 +121,10 @@ class Search:
         drawn, self.next = self.next, np.empty(0, np.int64)
         if len(drawn):
             return drawn
-        brackets = self.brackets()
-        if sum(one.inside for one in brackets) <= _COLLECTED:
+        brackets, most = self.brackets(), current_limits().quantile_values
+        if sum(one.inside for one in brackets) <= most:
             return drawn
-        cuts = [cut_evenly(one.low, one.high, _PARTS) for one in brackets if one.inside > _COLLECTED // len(brackets)]
+        cuts = [cut_evenly(one.low, one.high, _PARTS) for one in brackets if one.inside > most // len(brackets)]
         return np.unique(np.concatenate(cuts))
 
     def narrow(self, splitters: Keys, counted: Positions) -> None:
@@ -177,7 +176,8 @@ def _sampled(table: Table, columns: Sequence[str], label: str) -> list[Sample]:
 
 def sampled_share(rows: int, most: int | None = None) -> float:
     """The share of records to sample of so many."""
-    return min(1.0, min(_SAMPLE, most or _SAMPLE) / max(rows, 1))
+    sample = current_limits().quantile_sample
+    return min(1.0, min(sample, most or sample) / max(rows, 1))
 
 
 def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:

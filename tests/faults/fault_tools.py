@@ -7,7 +7,11 @@ import subprocess
 import sys
 import time
 
-AT_ONCE = "from dpmask.engine import checkpoint\ncheckpoint._SECONDS = checkpoint._SHARE_OF_TIME = 0.0\n"
+AT_ONCE = """
+from dpmask.engine.limits import limits
+at_once = limits(journal_seconds=0.0, journal_share=0.0)
+at_once.__enter__()
+"""
 """Code that makes a run write its checkpoint after every pass."""
 
 LARGE = """

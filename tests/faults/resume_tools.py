@@ -5,7 +5,7 @@ import json
 import pytest
 from conftest import JOB, refinement_step
 
-from dpmask.engine import passes
+from dpmask.engine import checkpointed, collection, files
 from dpmask.errors import StorageError
 from dpmask.job import stages
 
@@ -70,13 +70,14 @@ def resumed(ended):
 
 def computing(monkeypatch):
     """The labels of the passes that are computed in this process from now on."""
-    original, seen = passes.computed, []
+    original, seen = collection.computed, []
 
-    def counted(work, runs, label, *heard):
+    def counted(work, runs, label, *on_result):
         seen.extend([label] * bool(runs))
-        return original(work, runs, label, *heard)
+        return original(work, runs, label, *on_result)
 
-    monkeypatch.setattr(passes, "computed", counted)
+    for module in (checkpointed, collection, files):
+        monkeypatch.setattr(module, "computed", counted)
     return seen
 
 

@@ -77,7 +77,7 @@ def test_a_forged_entry_runs_nothing(tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "made"),)
 
-    for forged in (Forged(), [cli], {"a": len}, checkpoint.remembered):
-        with pytest.raises(pickle.UnpicklingError, match="has no place in a checkpoint"):
+    for forged in (Forged(), [cli], {"a": len}, checkpoint.through_journal):
+        with pytest.raises(pickle.UnpicklingError, match="has no place in a journal"):
             checkpoint.loads(pickle.dumps(forged))
     assert not (tmp_path / "made").exists()

@@ -7,15 +7,14 @@ import pytest
 from conftest import people
 from resume_tools import CELLS, header, resumed, stopped
 
-from dpmask.engine import journal as checkpoint
-from dpmask.engine import tasks
+from dpmask.engine.limits import limits
 from dpmask.errors import StorageError
 from dpmask.lake.storage import Place
 
 
 @pytest.fixture
-def at_once(monkeypatch):
-    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+def at_once(limit):
+    limit(journal_seconds=0.0)
 
 
 def rewritten(place):
@@ -87,9 +86,8 @@ def test_a_folder_made_for_a_file_that_was_not_written(place, monkeypatch, resum
             raise StorageError("no space is left there")
         return write(self)
 
-    with monkeypatch.context() as broken:
+    with monkeypatch.context() as broken, limits(tries=1):
         broken.setattr(Place, "replaced", full)
-        broken.setattr(tasks, "_TRIES", 1)
         ended = place.run(mask=CELLS[:1])
     assert ended.code == 5, ended.err
     (held,) = place.folder.glob("private/*/checkpoint/held")

@@ -20,12 +20,13 @@ import dask
 dask.config.set(scheduler="synchronous")
 """,
     "staging": f"""{AT_ONCE}
-keep, seen = checkpoint.Parts.keep, []
+from dpmask.engine.journal import FileEntries
+keep, seen = FileEntries.keep, []
 def dying(self, number, result):
     keep(self, number, result)
     seen.append(number)
     if len(seen) > 2: os.kill(os.getpid(), signal.SIGKILL)
-checkpoint.Parts.keep = dying
+FileEntries.keep = dying
 """,
     "publishing": f"""{AT_ONCE}
 from dpmask.lake.storage import Place

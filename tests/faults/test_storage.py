@@ -121,11 +121,11 @@ def test_errors_for_a_while(remote, proxy, how):
     assert bucket(remote.said["target"]) == remote.bytes("undisturbed")
 
 
-def test_errors_for_good(remote, proxy, monkeypatch):
+def test_errors_for_good(remote, proxy, limit):
     """The old release stays as it was; when the store is back, the run goes on from where it was."""
     assert remote.run(**remote.said, seed=8).code == 0
     old = bucket(remote.said["target"])
-    monkeypatch.setattr("dpmask.engine.journal._SECONDS", 0.0)
+    limit(journal_seconds=0.0)
     proxy.fail("503", 100, 10**9)
     ended = remote.run("--overwrite", **remote.said)
     assert ended.code == 5, ended.err

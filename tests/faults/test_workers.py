@@ -12,8 +12,7 @@ import pytest
 from conftest import JOB, people
 from fault_tools import as_if_large, wait_until
 
-from dpmask.engine import journal as checkpoint
-from dpmask.engine.passes import Block, hold_blocks, reduce_blocks
+from dpmask.engine.collection import Collection, itself
 
 NUMBERS = ["age", "income"]
 FUZZY = {"method": "fuzzy_microaggregation", "columns": NUMBERS, "clusters": 5, "fuzziness": 1.4}
@@ -59,10 +58,10 @@ def two_workers():
 
 
 @pytest.mark.parametrize("case", JOBS)
-def test_ten_kills(place, two_workers, monkeypatch, case):
+def test_ten_kills(place, two_workers, monkeypatch, limit, case):
     mask, traces, steps = JOBS[case]
     as_if_large(monkeypatch)
-    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    limit(journal_seconds=0.0)
     place.lake(people(10_000), files=8, row_group_size=100)
     said = {"mask": mask, "measure": [{"measure": "il1s", "columns": NUMBERS}], "block_rows": 100}
     assert place.run(**said, target="undisturbed", private="p2").code == 0
@@ -76,8 +75,8 @@ def test_ten_kills(place, two_workers, monkeypatch, case):
     assert place.bytes() == place.bytes("undisturbed")
 
 
-def dies_when_made_again(folder, content, span):
-    """Made at first, deadly when it is made again, made at last."""
+def dies_when_computed_again(folder, content):
+    """Computed at first, deadly when it is computed again, computed at last."""
     calls = len(list(folder.iterdir()))
     (folder / f"{calls}-{uuid.uuid4().hex}").touch()
     if calls == 1:
@@ -89,8 +88,8 @@ def bracket(left, right):
     return f"({left}{right})"
 
 
-def test_what_is_held_is_made_again_though_dask_gave_it_up(tmp_path):
-    """Dask gives up a task whose workers died too often; what is held must not stay lost with it."""
+def test_what_is_persisted_is_computed_again_though_dask_gave_it_up(tmp_path):
+    """Dask gives up a task whose workers died too often; what is persisted must not stay lost with it."""
     from distributed import Client, LocalCluster
 
     with (
@@ -98,9 +97,9 @@ def test_what_is_held_is_made_again_though_dask_gave_it_up(tmp_path):
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster),
     ):
-        held = hold_blocks(partial(dies_when_made_again, tmp_path), [Block(0, 1, "a")], "hold")
+        persisted = Collection.of("a").persist(partial(dies_when_computed_again, tmp_path), "persist")
         (nanny,) = cluster.workers.values()
         os.kill(nanny.pid, signal.SIGKILL)
-        assert wait_until(lambda: len(list(tmp_path.iterdir())) == 2), "it was being made again, and died"
-        assert reduce_blocks(lambda content, span: content, bracket, held, "x") == "A"
+        assert wait_until(lambda: len(list(tmp_path.iterdir())) == 2), "it was being computed again, and died"
+        assert persisted.reduce(itself, bracket, "x") == "A"
         assert len(list(tmp_path.iterdir())) == 3

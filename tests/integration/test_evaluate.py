@@ -141,11 +141,11 @@ def keyed(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["embedded", "cluster"])
-def test_records_pair_by_a_column(keyed, kind, request, monkeypatch):
+def test_records_pair_by_a_column(keyed, kind, request, limit):
     if kind == "cluster":
         request.getfixturevalue("client")
     folder, table, masked = keyed
-    monkeypatch.setattr(pairing, "_SHARD_ROWS", 300)
+    limit(pair_shard_rows=300)
     lakes = [dpmask.read_lake(folder / name, block_rows=130) for name in ("lake", "other")]
     found = pairing.pair_by_column(*lakes, "id", COLUMNS, "test")
     assert (found.unmatched_original, found.unmatched_masked) == (100, 50)

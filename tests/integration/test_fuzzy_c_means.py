@@ -95,16 +95,16 @@ def test_two_grids_take_fewer_passes_to_the_same_optimum(small_sample):
 
 
 @pytest.mark.parametrize("kind", ["embedded", "cluster"])
-def test_held_and_read_again_give_the_same_bits(small_sample, monkeypatch, tmp_path, request, kind):
+def test_persisted_and_read_again_give_the_same_bits(small_sample, limit, tmp_path, request, kind):
     if kind == "cluster":
         request.getfixturevalue("client")
     write_lake(tmp_path / "lake", pa.Table.from_pandas(incomes()), files=3, row_group_size=300)
     lake = dpmask.read_lake(str(tmp_path / "lake"), block_rows=400)
-    held = fit(lake)
-    monkeypatch.setattr(fuzzy_c_means, "fits_in_memory", lambda size: False)
+    persisted = fit(lake)
+    limit(memory_share=0.0)
     again = fit(lake)
-    assert np.array_equal(held.centers, again.centers)
-    assert held.history == again.history
+    assert np.array_equal(persisted.centers, again.centers)
+    assert persisted.history == again.history
 
 
 def test_after_a_killed_worker(small_sample, tmp_path):

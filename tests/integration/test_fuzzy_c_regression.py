@@ -11,7 +11,7 @@ from parts import in_parts
 from synthesis_tools import COLUMNS, models, people
 
 import dpmask
-from dpmask.clustering import fuzzy_c_regression, regression_start
+from dpmask.clustering import regression_start
 from dpmask.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -42,17 +42,17 @@ def test_a_sampled_start_does_not_depend_on_partitions(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["embedded", "cluster"])
-def test_held_and_read_again_give_the_same_bits(tmp_path, monkeypatch, request, kind):
+def test_persisted_and_read_again_give_the_same_bits(tmp_path, limit, request, kind):
     if kind == "cluster":
         request.getfixturevalue("client")
     write_lake(tmp_path / "lake", pa.Table.from_pandas(people()), files=3, row_group_size=200)
     lake = dpmask.read_lake(str(tmp_path / "lake"), block_rows=300)
     method = dpmask.FuzzyCRegression(clusters=4, max_passes=5)
-    held = method.fit(lake, **COLUMNS)
-    monkeypatch.setattr(fuzzy_c_regression, "fits_in_memory", lambda size: False)
+    persisted = method.fit(lake, **COLUMNS)
+    limit(memory_share=0.0)
     again = method.fit(lake, **COLUMNS)
-    assert np.array_equal(held.coefficients, again.coefficients)
-    assert held.history == again.history
+    assert np.array_equal(persisted.coefficients, again.coefficients)
+    assert persisted.history == again.history
 
 
 def test_regression_finds_the_lines():

@@ -10,7 +10,6 @@ from conftest import JOB, people, write_lake
 from parts import in_parts
 
 import dpmask
-from dpmask.engine import exchange
 from dpmask.errors import InputError, JobError
 from dpmask.table.encoders import value_codes as domains
 
@@ -125,9 +124,9 @@ def test_groups_do_not_depend_on_partitions(frame, masked, alone, partitions, cl
     assert (found.smallest, found.uniques, found.below) == (alone.smallest, alone.uniques, alone.below)
 
 
-def test_shards_that_do_not_fit_in_memory_find_the_same(frame, masked, alone, monkeypatch):
+def test_shards_that_do_not_fit_in_memory_find_the_same(frame, masked, alone, monkeypatch, limit):
     monkeypatch.setattr(measure, "_SHARD_ROWS", 300)
-    monkeypatch.setattr(exchange, "fits_in_memory", lambda size: False)
+    limit(memory_share=0.0)
     found = dpmask.risk.groups(frame, masked, quasi=QUASI[0], sensitive=SENSITIVE)
     assert found.parts == pytest.approx(dict(alone.parts), rel=1e-9)
 

@@ -19,7 +19,7 @@ def agrees(found, frame, masked, columns):
 
 
 @pytest.mark.parametrize("name", ["census", "tarragona"])
-def test_pil_of_reference_data(reference, name, monkeypatch):
+def test_pil_of_reference_data(reference, name, limit):
     frame = pd.read_csv(reference / f"{name}.csv").astype(float)
     rng = np.random.default_rng(0)
     masked = frame + 0.1 * rng.normal(size=frame.shape) * frame.std().to_numpy()
@@ -28,7 +28,7 @@ def test_pil_of_reference_data(reference, name, monkeypatch):
     agrees(found, frame, masked, columns)
     same = PIL(frame, frame, columns=columns)
     assert (same.value, same.at_reference) == (0.0, 0.0)
-    small_samples(monkeypatch)
+    small_samples(limit)
     again, labels = passes_of(lambda: PIL(in_parts(frame, 3), in_parts(masked, 2), columns=columns))
     assert len(labels) == 8  # Dask frames are counted first; then three passes over each
     assert again.parts == pytest.approx(dict(found.parts), rel=1e-12)
@@ -59,8 +59,8 @@ def test_pil_of_columns_that_cannot_vary():
     agrees(gone, frame, frame.assign(a=3.0), ["a", "constant"])
 
 
-def test_every_measure_against_a_reference(monkeypatch):
-    small_samples(monkeypatch)
+def test_every_measure_against_a_reference(limit):
+    small_samples(limit)
     frame, masked = table(700)
     found = dpmask.utility.summarise(frame, masked, columns=list(frame))
     agrees(found["probabilistic_information_loss"], frame, masked, NUMBERS)

@@ -17,7 +17,6 @@ from dpmask.job.model import Measure
 from dpmask.measures.utility import quantile_search as searching
 from dpmask.measures.utility import summary
 from dpmask.measures.utility.shared_passes import SHARED
-from dpmask.table import quantiles as order
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
@@ -45,9 +44,9 @@ def test_the_embedded_scheduler_gives_the_same(tmp_path):
     assert one == PIL(in_parts(frame, 3), in_parts(masked, 3), columns=NUMBERS)
 
 
-def test_passes_are_shared(tmp_path, monkeypatch):
+def test_passes_are_shared(tmp_path, limit):
     """Three passes for all; a measure alone makes those it needs, over each table by itself."""
-    small_samples(monkeypatch)
+    small_samples(limit)
     write_lake(tmp_path / "lake", people(3000), row_group_size=300)
     lake = dpmask.read_lake(tmp_path / "lake", block_rows=400)
     masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))
@@ -70,8 +69,8 @@ def test_passes_are_shared(tmp_path, monkeypatch):
     assert len(labels) == 2
 
 
-def test_what_is_too_much_to_gather_is_counted_in_a_fourth_pass(tmp_path, monkeypatch):
-    small_samples(monkeypatch)
+def test_what_is_too_much_to_gather_is_counted_in_a_fourth_pass(tmp_path, monkeypatch, limit):
+    small_samples(limit)
     write_lake(tmp_path / "lake", people(3000), row_group_size=300)
     lake = dpmask.read_lake(tmp_path / "lake", block_rows=400)
     masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))
@@ -83,11 +82,10 @@ def test_what_is_too_much_to_gather_is_counted_in_a_fourth_pass(tmp_path, monkey
     assert found == expected
 
 
-def test_exact_quantiles_at_any_sample(monkeypatch):
+def test_exact_quantiles_at_any_sample(limit):
     frame, masked = table(3000)
     expected = dict(dpmask.utility.summarise(frame, masked, columns=NUMBERS))
-    monkeypatch.setattr(order, "_SAMPLE", 3)
-    monkeypatch.setattr(order, "_COLLECTED", 50)
+    limit(quantile_sample=3, quantile_values=50)
     found = dpmask.utility.summarise(in_parts(frame, 4), in_parts(masked, 4), columns=NUMBERS)
     for name in ("probabilistic_information_loss", "total_variation"):
         assert found[name].parts == pytest.approx(dict(expected[name].parts), rel=1e-9)
@@ -110,9 +108,9 @@ def the_same_as_alone(frame, masked, columns):
 
 
 @pytest.mark.parametrize("cut", [lambda frame: frame, partial(in_parts, partitions=3)], ids=["pandas", "dask"])
-def test_dropped_records_are_not_missing_values(cut, monkeypatch):
+def test_dropped_records_are_not_missing_values(cut, limit):
     """A masked table that lost records, and one that has other records instead: each measure is what it is alone."""
-    small_samples(monkeypatch)
+    small_samples(limit)
     frame, masked = table(2000)
     left = masked[frame["smooth"] < 1.5]
     the_same_as_alone(cut(frame), cut(left), NUMBERS)
@@ -129,8 +127,8 @@ def asked(*measures, columns):
     return [Measure(f"my {name}", name, {"columns": columns}) for name in measures]
 
 
-def test_losses_of_the_same_columns_share_passes_and_stay_the_same(tmp_path, monkeypatch):
-    small_samples(monkeypatch)
+def test_losses_of_the_same_columns_share_passes_and_stay_the_same(tmp_path, limit):
+    small_samples(limit)
     write_lake(tmp_path / "lake", people(3000), row_group_size=300)
     lake = dpmask.read_lake(tmp_path / "lake", block_rows=400)
     masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))

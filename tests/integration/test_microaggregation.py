@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 import dpmask
-from dpmask.engine import exchange
 from dpmask.errors import InputError, JobError
 from dpmask.masking.microaggregation import fuzzy as fuzzy_microaggregation
 
@@ -89,13 +88,13 @@ def test_records_are_masked_alike_however_the_table_is_cut(method, client):
         assert_same(fitted.mask(table).compute(), one)
 
 
-def test_without_a_cluster_it_is_the_same_also_when_memory_is_short(client, monkeypatch):
+def test_without_a_cluster_it_is_the_same_also_when_memory_is_short(client, limit):
     frame = incomes()
     on_cluster = fuzzy(**CELLS).fit(frame, seed=1).mask(frame)
     with dask.config.set(scheduler="threads"):
         fitted = fuzzy(**CELLS).fit(frame, seed=1)
         assert_same(fitted.mask(frame), on_cluster)
-        monkeypatch.setattr(exchange, "fits_in_memory", lambda size: False)
+        limit(memory_share=0.0)
         fitted = fuzzy(**CELLS).fit(partitioned(frame, 5), seed=1)
         assert_same(fitted.mask(partitioned(frame, 3)).compute(), on_cluster)
 

@@ -13,7 +13,6 @@ import pytest
 from conftest import people
 from prometheus_client.parser import text_string_to_metric_families
 
-from dpmask.engine import tasks
 from dpmask.errors import StorageError
 
 STAGES = ["read", "mask", "measure", "decide", "publish", "verify"]
@@ -151,10 +150,10 @@ def test_a_note_such_as_the_dashboards_link_is_shown_and_logged(place, monkeypat
     assert [(note["name"], note["text"]) for note in notes] == [("people", "dashboard: http://127.0.0.1:8787/status")]
 
 
-def test_what_is_tried_again_is_counted_and_shown(place, monkeypatch):
+def test_what_is_tried_again_is_counted_and_shown(place, monkeypatch, limit):
     from dpmask.release import staging
 
-    monkeypatch.setattr(tasks.time, "sleep", lambda seconds: None)
+    limit(retry_seconds=0.0)
     write, failed = staging.write_rows, []
 
     def failing(rows, where):

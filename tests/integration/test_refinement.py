@@ -68,10 +68,10 @@ def test_nor_on_the_budget_of_cells(embedded, partitions, client, monkeypatch):
     assert METHOD.fit(in_parts(frame, partitions), seed=1).steps == expected.steps
 
 
-def test_nor_on_memory(embedded, monkeypatch):
+def test_nor_on_memory(embedded, limit):
     """Blocks that do not fit are coded anew in every round."""
     frame, expected, _ = embedded
-    monkeypatch.setattr("dpmask.masking.refinement.coding.fits_in_memory", lambda size: False)
+    limit(memory_share=0.0)
     assert METHOD.fit(in_parts(frame, 3), seed=1).steps == expected.steps
 
 

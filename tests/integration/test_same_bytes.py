@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 from conftest import JOB, people
 
-from dpmask.engine import tasks
 from dpmask.errors import StorageError
 
 MEASURE = [{"measure": "il1s", "columns": ["income", "age"]}]
@@ -33,10 +32,10 @@ def test_on_four_workers_from_a_file(lake):
     assert lake.bytes("again") == lake.bytes()
 
 
-def test_after_storage_failed_for_a_while(lake, monkeypatch):
+def test_after_storage_failed_for_a_while(lake, monkeypatch, limit):
     from dpmask.lake.storage import Place
 
-    monkeypatch.setattr(tasks.time, "sleep", lambda seconds: None)
+    limit(retry_seconds=0.0)
     replaced, fails, failed = Place.replaced, iter([True, False, True]), []
 
     def flaky(self):

@@ -10,7 +10,6 @@ from conftest import people, write_lake
 from transform_tools import NUMBERS, small_shards
 
 import dpmask
-from dpmask.engine import exchange
 from dpmask.errors import InputError
 from dpmask.table.table import as_table
 
@@ -63,10 +62,10 @@ def test_no_more_values_than_the_window_lie_between_the_swapped(frame, monkeypat
         assert between.max() < window * len(before)
 
 
-def test_swapping_in_files_is_the_same(frame, monkeypatch):
+def test_swapping_in_files_is_the_same(frame, monkeypatch, limit):
     small_shards(monkeypatch)
     one = swap(frame, NUMBERS[:4]).to_dask().compute()
-    monkeypatch.setattr(exchange, "fits_in_memory", lambda size: False)
+    limit(memory_share=0.0)
     pd.testing.assert_frame_equal(swap(frame, NUMBERS[:4]).to_dask().compute(), one)
 
 

@@ -293,11 +293,11 @@ def test_a_lake_that_lost_a_part_is_written_again(tmp_path, lake):
     assert table(tmp_path / "lake").equals(table(lake))
 
 
-def test_a_failed_write_leaves_no_file(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_no_file(tmp_path, monkeypatch, limit):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dpmask.engine.tasks.time.sleep", lambda _: None)
+    limit(retry_seconds=0.0)
     monkeypatch.setattr(generate, "_people", fail)
     with pytest.raises(StorageError, match="no space is left"):
         write(tmp_path / "lake")

@@ -52,10 +52,9 @@ def test_small_columns_are_answered_by_the_first_pass(rows):
 
 
 @pytest.mark.parametrize(("sample", "collected"), [(1 << 14, 1 << 18), (200, 500), (200, 3), (1, 1)])
-def test_ranks_and_quantiles_are_numpys(monkeypatch, sample, collected):
+def test_ranks_and_quantiles_are_numpys(limit, sample, collected):
     """Also with a sample that misses nearly all, and next to no room: then the brackets are cut evenly."""
-    monkeypatch.setattr(order, "_SAMPLE", sample)
-    monkeypatch.setattr(order, "_COLLECTED", collected)
+    limit(quantile_sample=sample, quantile_values=collected)
     frame = columns(20_000)
     table = as_table(in_parts(frame, 5), "test")
     ranks = [0, 1, 17, 4000, 4001, 12_345]
@@ -67,8 +66,8 @@ def test_ranks_and_quantiles_are_numpys(monkeypatch, sample, collected):
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_they_do_not_depend_on_partitions(monkeypatch, partitions, client):
-    monkeypatch.setattr(order, "_SAMPLE", 300)
+def test_they_do_not_depend_on_partitions(limit, partitions, client):
+    limit(quantile_sample=300)
     frame = columns(5_000)
     table = as_table(in_parts(frame, partitions), "test")
     for name, values in zip(frame, order.quantiles(table, list(frame), SHARES, "test"), strict=True):

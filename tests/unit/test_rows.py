@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from dpmask.kernels.keys import RowKeys, counted, counted_floats
-from dpmask.table import grouping
 from dpmask.table.grouping import GroupSizes, group_sizes
 from dpmask.table.table import as_table
 
@@ -64,8 +63,8 @@ def test_group_sizes_equal_pandas(columns):
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_group_sizes_do_not_depend_on_partitions(client, monkeypatch, partitions):
-    monkeypatch.setattr(grouping, "_ROWS_PER_TARGET", 400)
+def test_group_sizes_do_not_depend_on_partitions(client, limit, partitions):
+    limit(group_target_rows=400)
     table, columns = frame(), ["age", "rate", "größe"]
     parts = dd.from_pandas(table, npartitions=partitions)
     with_empty = dd.concat([parts.partitions[:1], dd.from_pandas(table[:0], npartitions=1), parts.partitions[1:]])

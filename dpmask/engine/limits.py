@@ -1,0 +1,68 @@
+"""Sizes and times that decide how work is cut and kept, never what comes of it: a run takes the defaults, tests others.
+
+Limits are read where a pass is prepared, on the driver. What a task needs of them is passed to it as an argument: a
+worker knows nothing of a change made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Limits:
+    """All limits, by the layer that reads them. A layer adds its own as fields with a default."""
+
+    # engine
+    tasks_per_thread: int = 4
+    """Tasks that a pass leaves each worker thread, at least, before blocks are joined into longer runs."""
+    threads: int | None = None
+    """Worker threads to plan for; by default those at hand."""
+    memory_share: float = 0.4
+    """The share of the memory at hand that persisted blocks may take."""
+    tries: int = 4
+    """Attempts in a row at which nothing is done before storage is given up."""
+    tries_of_killed: int = 2
+    """The same for tasks that lose their workers."""
+    retry_seconds: float = 0.25
+    """The pause before a retry, doubled with each."""
+    journal_seconds: float = 3.0
+    """The shortest pause between two writes of the journal."""
+    journal_share: float = 0.005
+    """The share of a run's time after which it is written again."""
+
+    # table
+    frame_rows: int = 1_000_000
+    """Rows of a block of a pandas frame."""
+    group_target_rows: int = 200_000
+    """Rows for each task that counts equal rows."""
+    pair_shard_rows: int = 500_000
+    """Rows of each shard in which two tables are paired by a column."""
+    quantile_sample: int = 1 << 14
+    """Records that a column's quantiles are first looked for in."""
+    quantile_values: int = 1 << 18
+    """Values that a column may bring to the driver."""
+
+
+_limits: ContextVar[Limits | None] = ContextVar("dpmask_limits", default=None)
+_DEFAULTS = Limits()
+
+
+def current_limits() -> Limits:
+    """The limits to go by now."""
+    return _limits.get() or _DEFAULTS
+
+
+@contextmanager
+def limits(**changes: Any) -> Iterator[Limits]:
+    """Go by other limits inside the block, such as ``tries=1``."""
+    changed = replace(current_limits(), **changes)
+    token = _limits.set(changed)
+    try:
+        yield changed
+    finally:
+        _limits.reset(token)
