@@ -10,12 +10,11 @@ import dask
 import numpy as np
 import pytest
 
-from dpmask.engine import exchange, tasks
-from dpmask.engine.exchange import beside, hold_exchanged
-from dpmask.engine.passes import Block, Span, hold_blocks, map_blocks, reduce_blocks
+from dpmask.engine.collection import Collection, itself
+from dpmask.engine.tasks import Block, Position
 from dpmask.errors import DpmaskError, InputError, StorageError
 
-TARGETS = [Span(number, 1000 * number) for number in range(5)]
+TARGETS = [Position(number, 1000 * number) for number in range(5)]
 
 
 class Sent(NamedTuple):
@@ -31,72 +30,77 @@ def blocks(count=21):
     """Blocks of different lengths, the fourth one empty."""
     rng = np.random.default_rng(0)
     sizes = [0 if number == 3 else 1 + 7 * number % 40 for number in range(count)]
-    return [Block(sum(sizes[:n]), size, rng.integers(0, 1000, size)) for n, size in enumerate(sizes)]
+    return Collection(
+        [Block(sum(sizes[:n]), size, rng.integers(0, 1000, size)) for n, size in enumerate(sizes)], positioned=True
+    )
 
 
-def split(content, span):
+def split(content, position):
     """The numbers by their remainder; nothing goes to the last target."""
     parts = [content[content % 4 == number] for number in range(4)] + [content[:0]]
     return [
-        Sent(np.full(1, span.number), np.stack([part, part / 3], axis=1).T, part > 500, part.astype(np.uint64))
+        Sent(np.full(1, position.number), np.stack([part, part / 3], axis=1).T, part > 500, part.astype(np.uint64))
         for part in parts
     ]
 
 
-def join(pieces, span):
+def join(pieces):
     assert all(type(piece) is Sent for piece in pieces)
     return Sent(*(np.concatenate(parts, axis=-1) for parts in zip(*pieces, strict=True)))
 
 
-def join_beside(pieces, span, more):
-    joined = join(pieces, span)
+def join_with_more(pieces, more):
+    joined = join(pieces)
     return joined._replace(values=joined.values + more)
 
 
-def listed(content, span):
-    return [*span, type(content).__name__, *(part.tolist() for part in content)]
+def listed(content, position):
+    return [*position, type(content).__name__, *(part.tolist() for part in content)]
 
 
-def expected(made, add=0.0):
-    contents = [block.content for block in made]
+def lists(collection):
+    return collection.with_positions().map(listed, "list")
+
+
+def expected(given, add=0.0):
+    contents = [block.content for block in given.blocks]
     result = []
-    for span in TARGETS:
-        numbers = np.concatenate([c[c % 4 == span.number] if span.number < 4 else c[:0] for c in contents])
+    for target in TARGETS:
+        numbers = np.concatenate([c[c % 4 == target.number] if target.number < 4 else c[:0] for c in contents])
         values = [(numbers + add).tolist(), (numbers / 3 + add).tolist()]
-        own = [list(range(len(made))), values, (numbers > 500).tolist(), numbers.tolist()]
-        result.append([*span, "Sent", *own])
+        own = [list(range(len(contents))), values, (numbers > 500).tolist(), numbers.tolist()]
+        result.append([*target, "Sent", *own])
     return result
 
 
-def exchanged(made, **options):
-    return hold_exchanged(split, options.pop("join", join), made, TARGETS, "move", size=1000, **options)
+def exchanged(given, join=join, **options):
+    return given.exchange(split, join, TARGETS, "move", size=1000, **options)
 
 
 @pytest.fixture(params=["embedded", "files", "cluster"])
-def kind(request, monkeypatch):
+def kind(request, limit):
     """Where pieces lie."""
     if request.param == "files":
-        monkeypatch.setattr(exchange, "fits_in_memory", lambda size: False)
+        limit(memory_share=0.0)
     return request.getfixturevalue("client") if request.param == "cluster" else request.param
 
 
 @pytest.mark.parametrize("count", [1, 4, 21])
 def test_pieces_meet_in_block_order(kind, count):
-    made = blocks(count)
-    assert map_blocks(listed, exchanged(made), "list") == expected(made)
+    given = blocks(count)
+    assert lists(exchanged(given)) == expected(given)
 
 
-def test_pieces_of_held_blocks_and_what_is_made_is_a_block_again(kind):
-    made = blocks()
-    held = hold_blocks(lambda content, span: content, made, "hold")
-    once = exchanged(held)
-    assert map_blocks(listed, once, "list") == expected(made)
-    again = hold_exchanged(back, join, once, TARGETS[:2], "back", size=1000)
-    total = reduce_blocks(lambda content, span: content.words.sum(), lambda one, other: one + other, again, "sum")
-    assert total == sum(block.content.sum() for block in made)
+def test_pieces_of_persisted_blocks_and_targets_are_blocks_again(kind):
+    given = blocks()
+    once = exchanged(given.persist(lambda content, position: content, "persist").with_positions())
+    assert lists(once) == expected(given)
+    again = once.exchange(back, join, TARGETS[:2], "back", size=1000)
+    total = again.reduce(lambda content: content.words.sum(), lambda one, other: one + other, "sum")
+    assert total == sum(block.content.sum() for block in given.blocks)
 
 
-def back(content, span):
+def back(content):
     half = content.words.size // 2
     return [
         Sent(content.block, content.values[:, part], content.flags[part], content.words[part])
@@ -105,42 +109,35 @@ def back(content, span):
 
 
 def test_one_more_argument_of_join(kind):
-    made = blocks()
-    more = hold_blocks(lambda content, span: content, [Block(n, 1, 0.5) for n in range(5)], "more")
-    assert [run.spans[0].number for run in more] == [span.number for span in TARGETS]
-    found = exchanged(made, join=join_beside, beside=more)
-    assert map_blocks(listed, found, "list") == expected(made, add=0.5)
+    given = blocks()
+    more = Collection.of([0.5] * 5).persist(itself, "more")
+    assert lists(exchanged(given, join=join_with_more, beside=more)) == expected(given, add=0.5)
 
 
-def test_a_block_with_what_is_held_beside_it(kind):
-    held = exchanged(blocks())
-    made = [
-        Block(0, 1, beside(lambda name, piece: (name, piece.words), name, run))
-        for name, run in zip("abcde", held, strict=True)
-    ]
-    found = map_blocks(lambda content, span: (content[0], content[1].tolist()), made, "x")
+def test_a_content_with_what_is_persisted_attached(kind):
+    contents = exchanged(blocks()).attach(lambda name, piece: (name, piece.words), "abcde")
+    found = Collection.of(contents).map(lambda content: (content[0], content[1].tolist()), "x")
     assert found == [(name, line[-1]) for name, line in zip("abcde", expected(blocks()), strict=True)]
 
 
-def test_pieces_lie_in_files_only_where_they_do_not_fit(monkeypatch):
-    made, asked = blocks(), []
-    monkeypatch.setattr(exchange, "fits_in_memory", asked.append)
-    (run, *_) = exchanged(made)
-    assert asked == [2000]
-    assert not run.contents[0].values.flags.writeable
-    monkeypatch.setattr(exchange, "fits_in_memory", lambda size: True)
-    (run, *_) = exchanged(made)
-    assert run.contents[0].values.flags.writeable
+def is_mapped(content):
+    return not content.values.flags.writeable
 
 
-def test_files_have_no_name(monkeypatch, tmp_path):
-    monkeypatch.setattr(exchange, "fits_in_memory", lambda size: False)
+def test_pieces_lie_in_files_only_where_they_do_not_fit(limit):
+    assert exchanged(blocks()).map(is_mapped, "x") == [False] * 5
+    limit(memory_share=0.0)
+    assert exchanged(blocks()).map(is_mapped, "x") == [True] * 4 + [False], "nothing goes to the last"
+
+
+def test_files_have_no_name(limit, tmp_path):
+    limit(memory_share=0.0)
     with dask.config.set(temporary_directory=str(tmp_path)):
-        held = exchanged(blocks())
+        found = exchanged(blocks())
         assert list(tmp_path.iterdir()) == []
         maps = Path("/proc/self/maps")
         assert not maps.exists() or str(tmp_path) in maps.read_text(), "pieces lie in this folder all the same"
-    assert map_blocks(listed, held, "list") == expected(blocks())
+    assert lists(found) == expected(blocks())
 
 
 def quoting(content, *_):
@@ -159,39 +156,39 @@ def test_errors_come_out_as_ours_without_values(kind, place, capfd):
     ):
         both = {"split": split, "join": join} | {place: function}
         with pytest.raises(error, match=text) as caught:
-            hold_exchanged(both["split"], both["join"], blocks(), TARGETS, "move", size=1000)
+            blocks().exchange(both["split"], both["join"], TARGETS, "move", size=1000)
         assert caught.value.__cause__ is None
         assert "4711" not in str(caught.value) + "".join(capfd.readouterr())
 
 
-def test_failed_storage_is_tried_again(monkeypatch):
-    monkeypatch.setattr(tasks.time, "sleep", lambda seconds: None)
+def test_failed_storage_is_tried_again(limit):
+    limit(retry_seconds=0.0)
     tried = []
 
-    def flaky(pieces, span):
-        tried.append(span.number)
+    def flaky(pieces):
+        tried.append(len(pieces))
         if len(tried) < 3:
             raise StorageError("down")
-        return join(pieces, span)
+        return join(pieces)
 
     with dask.config.set(scheduler="synchronous"):
         found = exchanged(blocks(), join=flaky)
-    assert map_blocks(listed, found, "list") == expected(blocks())
+    assert lists(found) == expected(blocks())
 
 
-def dying(marker, pieces, span):
+def dying(marker, pieces):
     """The join, whose worker dies at one target the first time."""
-    if span.number == 3 and not marker.exists():
+    if (pieces[0].words % 4 == 3).any() and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return join(pieces, span)
+    return join(pieces)
 
 
 def test_a_worker_that_dies_in_the_middle(tmp_path):
-    """Its pieces are lost with it, and what it joined before: all of it is made again."""
+    """Its pieces are lost with it, and what it joined before: all of it is computed again."""
     from distributed import Client, LocalCluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
-        held = exchanged(blocks(), join=partial(dying, tmp_path / "died"))
+        found = exchanged(blocks(), join=partial(dying, tmp_path / "died"))
         assert (tmp_path / "died").exists()
-        assert map_blocks(listed, held, "list") == expected(blocks())
+        assert lists(found) == expected(blocks())
