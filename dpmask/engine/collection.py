@@ -163,14 +163,14 @@ class Collection(Generic[Content]):
         runs, met = runs_of(self.blocks), runs_of(others.blocks)
         return Collection(meet_runs(work, merge_each, partial(_one_by_one, finish), runs, met, label))
 
-    def attach(self, function: Callable[[Any, Content], Any], contents: Iterable[Any]) -> list[Any]:
-        """``function(given, content)`` of each of a table's contents and the block here, as contents of a table."""
+    def as_contents(self, function: Callable[..., Any], *beside: Iterable[Any]) -> list[Any]:
+        """What a table's blocks are to hold: ``function`` of each block's content, after the contents beside it."""
         places = ((run, at, span) for run in runs_of(self.blocks) for at, span in enumerate(run.spans))
         found = []
-        for given, (run, at, span) in zip(contents, places, strict=True):
-            listed = isinstance(run.contents, list)
-            work = partial(_attached, function, self.read, span, None if listed else at)
-            found.append(content_of(work, given, run.contents[at] if listed else run.contents))  # type: ignore[index]
+        for (run, at, span), *given in zip(places, *beside, strict=True):
+            lazy = not isinstance(run.contents, list)
+            work = partial(_beside, function, self.read, self.positioned, span, at if lazy else None)
+            found.append(content_of(work, *given, run.contents if lazy else run.contents[at]))
         return found
 
     def _task(self, function: Callable[..., Result]) -> Callable[[Any, Position], Result]:
@@ -220,8 +220,9 @@ def _content(content: Any, span: Position) -> Any:
     return content
 
 
-def _attached(function: Any, read: Any, span: Position, at: int | None, given: Any, content: Any) -> Any:
-    return function(given, _read(read, content if at is None else content[at], span))
+def _beside(function: Any, read: Any, positioned: bool, span: Position, at: int | None, *contents: Any) -> Any:
+    *given, content = contents
+    return _applied(partial(function, *given), read, positioned, content if at is None else content[at], span)
 
 
 def _without_position(join: Callable[..., Any], span: Position, *pieces: Any) -> Any:

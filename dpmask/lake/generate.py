@@ -16,8 +16,9 @@ from typing import IO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, make_key, record_uniforms
-from dpmask.engine.passes import Block, Span, map_blocks
+from dpmask.engine.tasks import Block
 from dpmask.errors import InputError, JobError, TargetError
 from dpmask.kernels import census
 from dpmask.lake.reading import open_parquet
@@ -118,7 +119,7 @@ def generate_lake(target: str, *, rows: int, files: int, seed: int, nulls: bool 
         Block(first, end - first, _File((place / name).full_url, first, end - first, key, nulls))
         for name, first, end in zip(wanted.names, firsts, firsts[1:], strict=False)
     ]
-    map_blocks(_write_file, blocks, "generate")
+    Collection(blocks).map(_write_file, "generate")
     (place / MARK).write(json.dumps(asdict(wanted), indent=1).encode())
     return Generated(target, rows, files, fresh=True)
 
@@ -165,7 +166,7 @@ def _is_generated(place: Place) -> bool:
     return all(origin.get(name.encode()) == value.encode() for name, value in _ORIGIN.items())
 
 
-def _write_file(file: _File, _: Span) -> None:
+def _write_file(file: _File) -> None:
     """One file, row group by row group."""
     end = file.first + file.rows
     with Place(file.url).replaced() as sink, _writer(sink) as writer:

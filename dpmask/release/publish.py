@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from dpmask.engine.passes import Block, Span, map_blocks
+from dpmask.engine.collection import Collection
 from dpmask.errors import StorageError, TargetError, VerificationError
 from dpmask.lake.footers import MANIFEST
 from dpmask.lake.storage import Place
@@ -84,8 +84,7 @@ def publish(
 ) -> None:
     """Bring the files, write the documents, check that all arrived, put the manifest, clear what it does not name."""
     (target / f"{_MARK}{run}").write(b"")  # until it is gone, nobody takes our files for leftovers
-    blocks = [Block(0, 0, name) for name in names]
-    map_blocks(partial(_bring, staging, target, identity), blocks, "publish")
+    Collection.of(names).map(partial(_bring, staging, target, identity), "publish")
     for path, text in documents.items():
         (target / path).write(text)
     wanted = {data_path(identity, name) for name in names} | set(documents)
@@ -124,5 +123,5 @@ def _keep_only(target: Place, wanted: set[str]) -> None:
     )
 
 
-def _bring(staging: Place, target: Place, identity: str, name: str, span: Span) -> None:
+def _bring(staging: Place, target: Place, identity: str, name: str) -> None:
     (staging / name).bring_to(target / data_path(identity, name))

@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, shuffled
-from dpmask.engine.passes import Block, Span, map_blocks, map_files
-from dpmask.engine.tasks import content_of
+from dpmask.engine.files import write_files
+from dpmask.engine.tasks import Block, Position, content_of
 from dpmask.errors import InputError
 from dpmask.lake.reading import Rows, open_parquet
 from dpmask.lake.storage import Place
 from dpmask.lake.writing import bare_schema, keep_categories, reordered, used_categories, write_positions, write_rows
 from dpmask.table.dropping import POSITION, with_positions
-from dpmask.table.table import Onlooker, Origin, Table
+from dpmask.table.table import BlockObserver, DroppedRows, Reader, Table
 
 
 class StagedFile(NamedTuple):
@@ -41,13 +42,13 @@ class Folder:
     order: Subkey | None
 
 
-class _Unseeing:
-    """Looks at nothing."""
+class _NoObserver:
+    """Summarises nothing."""
 
     columns: tuple[str, ...] = ()
 
-    def __call__(self, rows: Rows, span: Span) -> None:
-        """Nothing is seen."""
+    def __call__(self, rows: Rows, position: Position) -> None:
+        """No summary."""
 
 
 def _nothing(left: None, right: None) -> None:
@@ -55,37 +56,37 @@ def _nothing(left: None, right: None) -> None:
 
 
 class Watch(NamedTuple):
-    """What is looked at while a table is masked: its blocks before and after, and how two parts are merged."""
+    """Summaries taken while a table is masked: of its blocks before and after, and how two of them are merged."""
 
-    before: Onlooker = _Unseeing()
-    after: Onlooker = _Unseeing()
+    before: BlockObserver = _NoObserver()
+    after: BlockObserver = _NoObserver()
     merge: Callable[[Any, Any], Any] = _nothing
 
 
 def stage(
     original: Table, table: Table, columns: Sequence[str], folder: Folder, watch: Watch
 ) -> tuple[list[StagedFile], tuple[Any, Any]]:
-    """Mask every block and write it; and what was seen of the original and of the masked table.
+    """Mask every block and write it; and the summaries of the original and of the masked table.
 
     One pass, and a small one before it over dictionary columns, if there are any.
     """
     positioned, names = (with_positions(table), [*columns, POSITION]) if table.origins else (table, columns)
-    blocks, write = positioned.blocks, partial(_write, folder, _categories(table, columns), watch.after)
-    if blocks is original.blocks:  # every record is masked by itself, and its original at hand
-        task = positioned.on_rows(names, write, watch.before)
+    write = partial(_write, folder, _categories(table, columns), watch.after)
+    if positioned.blocks is original.blocks:  # every record is masked by itself, and its original at hand
+        blocks = positioned.select(names, watch.before)
     else:
-        task = partial(_with_original, watch.before, positioned.on_rows(names, write))
-        contents = [
+        contents = (
             content_of(partial(_Beside, one.content), two.content)
-            for one, two in zip(original.blocks, blocks, strict=True)
-        ]
-        blocks = tuple(block._replace(content=content) for block, content in zip(blocks, contents, strict=True))
-    standing = partial(_standing, folder, table)
-    return map_files(partial(_file_first, task), partial(_merge_both, watch.merge), blocks, "mask", standing)
+            for one, two in zip(original.blocks, positioned.blocks, strict=True)
+        )
+        read = partial(_with_original, watch.before, positioned.reader(names))
+        blocks = Collection(positioned.blocks_with(contents), read)
+    written = blocks.with_positions().transform(write)
+    return write_files(written, partial(_merge_both, watch.merge), "mask", partial(_still_there, folder, table))
 
 
 class _Beside(NamedTuple):
-    """A block's content, and that of the block it was made from. Its repr shows nothing of either."""
+    """A block's content, and that of the original block. Its repr shows nothing of either."""
 
     original: Any
     content: Any
@@ -94,28 +95,23 @@ class _Beside(NamedTuple):
         return "<Beside>"
 
 
-def _with_original(look: Onlooker, task: Callable[[Any, Span], Any], both: _Beside, span: Span) -> tuple[Any, Any]:
-    return look(both.original.read(look.columns), span), task(both.content, span)
-
-
-def _file_first(task: Callable[[Any, Span], Any], content: Any, span: Span) -> tuple[StagedFile, tuple[Any, Any]]:
-    before, (file, after) = task(content, span)
-    return file, (before, after)
+def _with_original(before: BlockObserver, read: Reader, both: _Beside, position: Position) -> tuple[Any, Rows]:
+    return before(both.original.read(before.columns), position), read(both.content, position)
 
 
 def _merge_both(merge: Callable[[Any, Any], Any], left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
     return merge(left[0], right[0]), merge(left[1], right[1])
 
 
-def _standing(folder: Folder, table: Table, known: dict[int, StagedFile]) -> dict[int, StagedFile]:
+def _still_there(folder: Folder, table: Table, known: dict[int, StagedFile]) -> dict[int, StagedFile]:
     """Of the files that an earlier run staged, by block, those that are there as they were."""
-    origins: Sequence[Origin | None] = table.origins or [None] * len(table.blocks)
+    origins: Sequence[DroppedRows | None] = table.origins or [None] * len(table.blocks)
     asked = [table.blocks[number]._replace(content=(file, origins[number])) for number, file in known.items()]
-    found = map_blocks(partial(_stands, folder), asked, "staged before")
-    return {number: file for (number, file), stands in zip(known.items(), found, strict=True) if stands}
+    found = Collection(asked).with_positions().map(partial(_is_there, folder), "staged before")
+    return {number: file for (number, file), there in zip(known.items(), found, strict=True) if there}
 
 
-def _stands(folder: Folder, staged: tuple[StagedFile, Origin | None], span: Span) -> bool:
+def _is_there(folder: Folder, staged: tuple[StagedFile, DroppedRows | None], position: Position) -> bool:
     file, origin = staged
     try:
         data = (folder.staging / file.name).map()
@@ -123,20 +119,20 @@ def _stands(folder: Folder, staged: tuple[StagedFile, Origin | None], span: Span
         return False
     if hashlib.sha256(data).hexdigest() != file.sha256:
         return False
-    _note_positions(folder, file.name, file.rows, span, None if origin is None else origin.first + origin.kept)
+    _note_positions(folder, file.name, file.rows, position, None if origin is None else origin.first + origin.kept)
     return True
 
 
 def _note_positions(
-    folder: Folder, name: str, rows: int, span: Span, positions: NDArray[np.int64] | None
+    folder: Folder, name: str, rows: int, position: Position, positions: NDArray[np.int64] | None
 ) -> NDArray[np.int64] | None:
     """The order of a file's rows, None for that of the input. Which records they are is noted for their holder.
 
     That is known without a note where neither the order was changed nor records were dropped (``positions``).
     """
-    order = None if folder.order is None else shuffled(folder.order, span.first, rows)
+    order = None if folder.order is None else shuffled(folder.order, position.first, rows)
     if order is not None or positions is not None:
-        positions = span.first + np.arange(rows) if positions is None else positions
+        positions = position.first + np.arange(rows) if positions is None else positions
         write_positions(positions if order is None else positions[order], folder.pairing / name)
     return order
 
@@ -144,11 +140,7 @@ def _note_positions(
 def _categories(table: Table, columns: Sequence[str]) -> dict[str, frozenset[int]]:
     """The codes in use over the whole table: others must not be released."""
     coded = [name for name in columns if table.is_dictionary(name)]
-    return table.reduce_rows(coded, _used, _either, "categories") if coded else {}
-
-
-def _used(rows: Rows, span: Span) -> dict[str, frozenset[int]]:
-    return used_categories(rows)
+    return table.select(coded).reduce(used_categories, _either, "categories") if coded else {}
 
 
 def _either(left: dict[str, frozenset[int]], right: dict[str, frozenset[int]]) -> dict[str, frozenset[int]]:
@@ -160,19 +152,24 @@ def _name(number: int) -> str:
 
 
 def _write(
-    folder: Folder, categories: Mapping[str, frozenset[int]], look: Onlooker, rows: Rows, span: Span
-) -> tuple[StagedFile, Any]:
-    """Write one block, and which records its rows are; and what is seen of it."""
-    name, positions = _name(span.number), None
+    folder: Folder,
+    categories: Mapping[str, frozenset[int]],
+    after: BlockObserver,
+    masked: tuple[Any, Rows],
+    position: Position,
+) -> tuple[StagedFile, tuple[Any, Any]]:
+    """Write one block, and which records its rows are; and the summaries of it before and after masking."""
+    before, rows = masked
+    name, positions = _name(position.number), None
     if POSITION in rows.schema.names:
         positions, rows = rows.column(POSITION).to_numpy(), rows.drop_columns([POSITION])
-    seen, rows = look(rows.select(look.columns), span), keep_categories(rows, categories)
-    order = _note_positions(folder, name, rows.num_rows, span, positions)
+    seen, rows = after(rows.select(after.columns), position), keep_categories(rows, categories)
+    order = _note_positions(folder, name, rows.num_rows, position, positions)
     if order is not None:
         rows = reordered(rows, order)
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}
     written = write_rows(rows, folder.staging / name)
-    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls), seen
+    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls), (before, seen)
 
 
 def staged_table(table: Table, columns: Sequence[str], folder: Folder) -> Table:

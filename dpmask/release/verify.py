@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from dpmask.engine.passes import Block, Span, map_blocks
+from dpmask.engine.collection import Collection
 from dpmask.errors import InputError, VerificationError
 from dpmask.lake.footers import MANIFEST
 from dpmask.lake.storage import Place
@@ -44,8 +44,7 @@ def verify(release: str, signer: Ed25519PublicKey | None = None) -> Verified:
     wrong = _listing(target, manifest)
     present = [entry for entry in _entries(manifest) if entry["path"] not in wrong]
     schema = [(column["name"], column["type"]) for column in manifest["schema"]]
-    blocks = [Block(0, 0, entry) for entry in present]
-    for found in map_blocks(partial(_check_file, target, schema), blocks, "verify"):
+    for found in Collection.of(present).map(partial(_check_file, target, schema), "verify"):
         wrong.update(found)
     if sum(file["rows"] for file in manifest["files"]) != manifest["rows"]:
         wrong[MANIFEST] = "claims another number of rows than its files have"
@@ -74,7 +73,7 @@ def _listing(target: Place, manifest: dict[str, Any]) -> dict[str, str]:
     return wrong
 
 
-def _check_file(target: Place, schema: list[tuple[str, str]], entry: dict[str, Any], span: Span) -> dict[str, str]:
+def _check_file(target: Place, schema: list[tuple[str, str]], entry: dict[str, Any]) -> dict[str, str]:
     """What is wrong with one file, if anything."""
     data = (target / entry["path"]).map()
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:

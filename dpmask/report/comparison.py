@@ -136,7 +136,7 @@ def _sampled(table: Table, columns: tuple[str, ...]) -> list[Any]:
     there = stretches(table)
     if not columns or not there.blocks:
         return [np.empty(0)] * len(columns)
-    parts = there.map(columns, partial(_finite, columns), "report: ranges")
+    parts = there.select(columns).with_positions().map(partial(_finite, columns), "report: ranges")
     return [np.concatenate(some) for some in zip(*parts, strict=True)]
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmask.engine.exchange import Source, beside, exchange_blocks
+from dpmask.engine.collection import Collection, exchange
 from dpmask.engine.limits import current_limits
-from dpmask.engine.passes import Block, Run, Span, map_blocks
+from dpmask.engine.tasks import Block, Position
 from dpmask.errors import InputError
 from dpmask.kernels.keys import RowKeys, grouped
 from dpmask.lake.reading import Rows, open_parquet
@@ -22,7 +22,7 @@ from dpmask.lake.storage import Place
 from dpmask.lake.writing import reordered
 from dpmask.table.lake import Lake
 from dpmask.table.row_keys import require_groupable, row_keys
-from dpmask.table.table import Origin, Table
+from dpmask.table.table import DroppedRows, Reader, Table
 
 _CELL_BYTES = 16
 
@@ -58,15 +58,15 @@ class _Slice(NamedTuple):
 
 @dataclass(frozen=True)
 class _Recut:
-    """A block made of parts of others."""
+    """A block of parts of others."""
 
-    reader: Callable[[Sequence[str]], Callable[[Any, Span], Rows]]
+    reader: Callable[[Sequence[str]], Reader]
     slices: tuple[_Slice, ...]
 
     def read(self, columns: Sequence[str]) -> Rows:
         read = self.reader(columns)
         parts = [
-            read(one.content, Span(one.number, one.first)).slice(one.start - one.first, one.stop - one.start)
+            read(one.content, Position(one.number, one.first)).slice(one.start - one.first, one.stop - one.start)
             for one in self.slices
         ]
         return pa.concat_tables(parts).combine_chunks()
@@ -82,7 +82,7 @@ def in_source_order(release: Lake, pairing: Place, rows: int) -> Table:
     files = release.by_file()
     urls = [(pairing / name).full_url for name in names]
     dropped = _origins(urls, rows) if release.rows < rows else []
-    origins = dropped or [Origin(*file[:2], np.empty(0, np.int32)) for file in files]
+    origins = dropped or [DroppedRows(*file[:2], np.empty(0, np.int32)) for file in files]
     blocks = [
         file._replace(content=_Unshuffled(file.content, url, origin))
         for file, url, origin in zip(files, urls, origins, strict=True)
@@ -90,19 +90,19 @@ def in_source_order(release: Lake, pairing: Place, rows: int) -> Table:
     return Table(release.schema, tuple(blocks), release.nullable, origins=tuple(dropped))
 
 
-def _origins(urls: Sequence[str], rows: int) -> list[Origin]:
+def _origins(urls: Sequence[str], rows: int) -> list[DroppedRows]:
     """What files were before records were dropped: each goes on to its last record left, the last one to the end."""
-    found = map_blocks(_stretch, [Block(0, 0, url) for url in urls], "pairing")
+    found = Collection.of(urls).map(_stretch, "pairing")
     origins, first = [], 0
     for number, (low, high, gaps) in enumerate(found, start=1):
         end = rows if number == len(found) else max(high, first)
         dropped = np.concatenate([np.arange(first, low), gaps, np.arange(max(high, first), end)])
-        origins.append(Origin(first, end - first, (dropped - first).astype(np.int32)))
+        origins.append(DroppedRows(first, end - first, (dropped - first).astype(np.int32)))
         first = end
     return origins
 
 
-def _stretch(url: str, span: Span) -> tuple[int, int, NDArray[np.int64]]:
+def _stretch(url: str) -> tuple[int, int, NDArray[np.int64]]:
     """From where to where the positions of a file go, and which are left out between."""
     positions = _positions(url)
     low, high = (int(positions.min()), int(positions.max()) + 1) if len(positions) else (0, 0)
@@ -121,7 +121,7 @@ class _Unshuffled:
 
     content: Any
     pairing: str
-    origin: Origin
+    origin: DroppedRows
 
     def read(self, columns: Sequence[str]) -> Rows:
         rows, positions = self.content.read(columns), _positions(self.pairing)
@@ -148,16 +148,16 @@ def pair_by_column(original: Table, masked: Table, column: str, columns: Sequenc
     rows = original.rows + masked.rows
     shards = -(-rows // current_limits().pair_shard_rows)
     sources = [
-        Source(table.on_rows(names, partial(_split, column, side, shards)), table.blocks)
+        table.select(names).transform(partial(_split, column, side, shards))
         for table, side in ((original, "original"), (masked, "masked table"))
     ]
     schemas = [pa.schema([table.masked_schema.field(name) for name in names]) for table in (original, masked)]
     gather = partial(_gather, column, schemas)
-    held = exchange_blocks(sources, gather, shards, f"{who}: pair", size=_CELL_BYTES * rows * len(names))
-    counts = map_blocks(_counts, held, f"{who}: count")
+    paired = exchange(sources, gather, shards, f"{who}: pair", size=_CELL_BYTES * rows * len(names))
+    counts = paired.map(_counts, f"{who}: count")
     return Keyed(
-        _side(held, "original", counts, schemas[0]),
-        _side(held, "masked", counts, schemas[1]),
+        _side(paired, "original", counts, schemas[0]),
+        _side(paired, "masked", counts, schemas[1]),
         sum(one.alone for one in counts),
         sum(one.extra for one in counts),
     )
@@ -194,7 +194,7 @@ class _Shard(NamedTuple):
     extra: int
 
 
-def _split(column: str, side: str, shards: int, rows: Rows, span: Span) -> list[_Part]:
+def _split(column: str, side: str, shards: int, rows: Rows) -> list[_Part]:
     if rows.column(column).null_count:
         raise InputError(f"Records cannot be paired by '{column}': it is missing in records of the {side}.")
     keys = row_keys(rows, [column])
@@ -235,17 +235,15 @@ def _partners(ours: RowKeys, theirs: RowKeys) -> NDArray[np.int64]:
     return place[numbers[: len(ours.first)]]
 
 
-def _counts(shard: _Shard, span: Span) -> _Shard:
+def _counts(shard: _Shard) -> _Shard:
     nothing = _Packed(np.empty(0, np.uint8))
     return shard._replace(original=nothing, masked=nothing)
 
 
-def _side(held: Sequence[Run], side: str, counts: Sequence[_Shard], schema: Any) -> Table:
+def _side(paired: Collection[_Shard], side: str, counts: Sequence[_Shard], schema: Any) -> Table:
     firsts = [0, *accumulate(one.rows for one in counts)]
-    blocks = [
-        Block(first, one.rows, beside(partial(_unpacked, side), None, run))
-        for first, one, run in zip(firsts, counts, held, strict=False)
-    ]
+    contents = paired.as_contents(partial(_unpacked, side))
+    blocks = [Block(*one) for one in zip(firsts, (one.rows for one in counts), contents, strict=False)]
     return Table(schema, tuple(blocks), frozenset(schema.names))
 
 
@@ -257,5 +255,5 @@ class _PackedBlock:
         return self.packed.rows().select(list(columns))
 
 
-def _unpacked(side: str, nothing: None, shard: _Shard) -> _PackedBlock:
+def _unpacked(side: str, shard: _Shard) -> _PackedBlock:
     return _PackedBlock(getattr(shard, side))

@@ -16,11 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Block, Span
-from dpmask.engine.tasks import content_of
+from dpmask.engine.tasks import Block, Position, content_of
 from dpmask.lake.reading import Rows
 from dpmask.lake.writing import reordered
-from dpmask.table.table import Origin, Table
+from dpmask.table.table import DroppedRows, Table
 
 POSITION = " (position)"
 """The name of a column of the positions that records had before any was dropped."""
@@ -42,23 +41,22 @@ class Dropped(Protocol):
 def without(table: Table, dropped: Dropped) -> Table:
     """The table without what is dropped; one pass."""
     assert not table.origins
-    places = table.map(dropped.inputs, partial(_places, dropped), "drop records")
-    origins = [Origin(block.first, block.rows, gone) for block, gone in zip(table.blocks, places, strict=True)]
+    places = table.select(dropped.inputs).map(partial(_places, dropped), "drop records")
+    origins = [DroppedRows(block.first, block.rows, gone) for block, gone in zip(table.blocks, places, strict=True)]
     firsts = [0, *accumulate(one.left for one in origins)]
     contents = _contents(table, origins, _Kept)
     blocks = [Block(*one) for one in zip(firsts, (one.left for one in origins), contents, strict=False)]
     return Table(table.masked_schema, tuple(blocks), table.nullable, (), {}, table.changed, tuple(origins))
 
 
-def _places(dropped: Dropped, rows: Rows, span: Span) -> NDArray[np.int32]:
+def _places(dropped: Dropped, rows: Rows) -> NDArray[np.int32]:
     return np.flatnonzero(dropped.of(rows)).astype(np.int32)
 
 
 def with_positions(table: Table) -> Table:
     """The table with a column POSITION more."""
-    contents = _contents(table, table.origins, _Positioned)
-    blocks = [block._replace(content=content) for block, content in zip(table.blocks, contents, strict=True)]
-    return Table(_with_column(table, POSITION), tuple(blocks), table.nullable)
+    blocks = table.blocks_with(_contents(table, table.origins, _Positioned))
+    return Table(_with_column(table, POSITION), blocks, table.nullable)
 
 
 def with_gaps(table: Table) -> Table:
@@ -72,13 +70,12 @@ def _with_column(table: Table, name: str) -> Any:
     return table.masked_schema.append(pa.field(name, pa.int64()))
 
 
-def _contents(table: Table, origins: Sequence[Origin], make: type[_Kept]) -> list[Any]:
-    """The blocks' contents made into others; lazy where they are."""
-    shell = Table(table.schema, (), table.nullable, table.steps)
-    found = []
-    for number, (block, origin) in enumerate(zip(table.blocks, origins, strict=True)):
-        found.append(content_of(partial(make, shell, Span(number, block.first), origin), block.content))
-    return found
+def _contents(table: Table, origins: Sequence[DroppedRows], make: type[_Kept]) -> list[Any]:
+    """The blocks' contents turned into others; lazy where they are."""
+    return [
+        content_of(partial(make, table.without_blocks(), position, origin), block.content)
+        for block, position, origin in zip(table.blocks, table.positions, origins, strict=True)
+    ]
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,18 +83,18 @@ class _Kept:
     """A block without the records that were dropped. Its repr shows none of them."""
 
     table: Table
-    span: Span
-    origin: Origin
+    position: Position
+    origin: DroppedRows
     content: Any
 
     def read(self, columns: Sequence[str]) -> Rows:
         return reordered(self._all(columns), self.origin.kept)
 
     def _all(self, columns: Sequence[str]) -> Rows:
-        return self.table.reader(columns)(self.content, self.span)
+        return self.table.reader(columns)(self.content, self.position)
 
     def _with(self, columns: Sequence[str], name: str, values: NDArray[np.int64]) -> Rows:
-        """These columns of the block, one of them made here."""
+        """These columns of the block, one of them with these values."""
         rows = self._all([column for column in columns if column != name])
         return (rows.append_column(name, pa.array(values)) if name in columns else rows).select(list(columns))
 
@@ -114,7 +111,7 @@ class _Gapped(_Kept):
 
     def read(self, columns: Sequence[str]) -> Rows:
         there = np.arange(self.origin.left)
-        rows = self._with(columns, PRESENT, self.span.first + there)
+        rows = self._with(columns, PRESENT, self.position.first + there)
         places, gone = np.zeros(self.origin.rows, np.int64), np.ones(self.origin.rows, np.bool_)
         places[self.origin.kept], gone[self.origin.kept] = there, False
         return rows.combine_chunks().take(pa.array(places, mask=gone))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import dask.dataframe as dd
@@ -14,15 +13,15 @@ import pandas as pd
 import pyarrow as pa
 from dask.delayed import Delayed, delayed
 
+from dpmask.engine.collection import Collection, itself
 from dpmask.engine.guard import raising_safely
 from dpmask.engine.limits import current_limits
-from dpmask.engine.passes import Block, Span, fits_in_memory, hold_blocks, map_blocks
-from dpmask.engine.tasks import contents_of
+from dpmask.engine.tasks import Block, Position
 from dpmask.errors import InputError, JobError
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import require_known
 from dpmask.table.dropping import POSITION, with_positions
-from dpmask.table.table import Meeting, Step, Table
+from dpmask.table.table import Reader, RowMasking, Table, TableMasking
 
 _CELL_BYTES = 16
 _NULLABLE = {
@@ -70,23 +69,18 @@ def _slices(frame: pd.DataFrame) -> list[Block]:
 
 def _partitions(frame: Any) -> list[Block]:
     blocks, first = [], 0
-    indexes = [Block(0, 0, part) for part in _counted(frame)]
-    for part, rows in zip(frame.to_delayed(), map_blocks(_count, indexes, "count"), strict=True):
+    for part, rows in zip(frame.to_delayed(), Collection.of(_counted(frame)).map(len, "count"), strict=True):
         blocks.append(Block(first, rows, delayed(_Frame)(part)))
         first += rows
     return blocks
 
 
 def _counted(frame: Any) -> Any:
-    """What is counted in place of the partitions: their indexes, where Dask can make these alone."""
+    """What is counted in place of the partitions: their indexes, where Dask can compute these alone."""
     try:
         return frame.index.to_delayed()
     except IndexError:  # Dask's optimiser fails at the bare index of a join with concatenated frames
         return frame.to_delayed()
-
-
-def _count(index: pd.Index | pd.DataFrame, span: Span) -> int:
-    return len(index)
 
 
 def _schema(frame: pd.DataFrame) -> Any:
@@ -115,18 +109,20 @@ def to_dask(table: Table) -> Any:
     if any(pa.types.is_dictionary(field.type) for field in schema):
         meta = read(table.blocks[0]).iloc[:0]
     if any(isinstance(block.content, Delayed) for block in table.blocks):
-        parts = [delayed(partial(_read_held, read, block.first), pure=False)(block.content) for block in table.blocks]
+        parts = [
+            delayed(partial(_read_content, read, block.first), pure=False)(block.content) for block in table.blocks
+        ]
         return dd.from_delayed(parts, meta=meta, divisions=ends, verify_meta=False)
     return dd.from_map(read, table.blocks, meta=meta, divisions=ends, enforce_metadata=False)
 
 
-def _read_held(read: Callable[[Block], pd.DataFrame], first: int, content: Any) -> pd.DataFrame:
+def _read_content(read: Callable[[Block], pd.DataFrame], first: int, content: Any) -> pd.DataFrame:
     return read(Block(first, 0, content))
 
 
 @raising_safely
-def _read_frame(read: Callable[[Any, Span], Rows], nullable: frozenset[str], block: Block) -> pd.DataFrame:
-    return _at_positions(_to_pandas(read(block.content, Span(0, block.first)), nullable), block.first)
+def _read_frame(read: Reader, nullable: frozenset[str], block: Block) -> pd.DataFrame:
+    return _at_positions(_to_pandas(read(block.content, Position(0, block.first)), nullable), block.first)
 
 
 def _at_positions(frame: pd.DataFrame, first: int) -> pd.DataFrame:
@@ -136,12 +132,12 @@ def _at_positions(frame: pd.DataFrame, first: int) -> pd.DataFrame:
     return frame.set_axis(pd.RangeIndex(first, first + len(frame)))
 
 
-def mask_frame(step: Step | Meeting, frame: Any, who: str) -> Any:
+def mask_frame(step: RowMasking | TableMasking, frame: Any, who: str) -> Any:
     """A frame masked by a step: pandas in, pandas out; Dask in, Dask out, lazily."""
     table = table_of(frame, who)
     require_known(table.schema, step.inputs, who)
     step.check(table)
-    if isinstance(step, Meeting):
+    if isinstance(step, TableMasking):
         return _with_masked(frame, step.mask_table(table), step.changes)
     if isinstance(frame, pd.DataFrame):
         return _mask_part(frame, step, [0])
@@ -151,7 +147,7 @@ def mask_frame(step: Step | Meeting, frame: Any, who: str) -> Any:
 
 @raising_safely
 def _mask_part(
-    frame: pd.DataFrame, step: Step, firsts: list[int], partition_info: dict[str, Any] | None = None
+    frame: pd.DataFrame, step: RowMasking, firsts: list[int], partition_info: dict[str, Any] | None = None
 ) -> pd.DataFrame:
     given = _from_pandas(frame, step.inputs)
     dropped = getattr(step, "dropped", None)
@@ -184,23 +180,19 @@ def _as_before(masked: pd.Series, before: pd.Series) -> pd.Series:
 def _with_masked(frame: Any, table: Table, columns: Sequence[str]) -> Any:
     """A frame with these columns as a masked table has them; partitions are the table's blocks."""
     if isinstance(frame, pd.DataFrame):
-        parts = table.map(columns, _as_they_are, "mask")
+        parts = table.select(columns).map(itself, "mask")
         return _put(frame, _from_pandas(frame, columns), pa.concat_tables(parts))
     read = partial(_read_into, table.reader(columns))
     parts = [
-        delayed(read, pure=False)(part, block.content, Span(number, block.first))
-        for number, (part, block) in enumerate(zip(frame.to_delayed(), table.blocks, strict=True))
+        delayed(read, pure=False)(part, block.content, position)
+        for part, block, position in zip(frame.to_delayed(), table.blocks, table.positions, strict=True)
     ]
     return dd.from_delayed(parts, meta=frame._meta, divisions=frame.divisions, verify_meta=False)
 
 
-def _as_they_are(rows: Rows, span: Span) -> Rows:
-    return rows
-
-
 @raising_safely
-def _read_into(read: Callable[[Any, Span], Rows], frame: pd.DataFrame, content: Any, span: Span) -> pd.DataFrame:
-    masked = read(content, span)
+def _read_into(read: Reader, frame: pd.DataFrame, content: Any, position: Position) -> pd.DataFrame:
+    masked = read(content, position)
     return _put(frame, _from_pandas(frame, masked.schema.names), masked)
 
 
@@ -250,23 +242,16 @@ def join(
     pairs = table_of(frames[0].join(renamed, how="left"), who)
     if pairs.rows != rows[0]:
         raise _ambiguous(who)
-    return _held(pairs)
+    return _persisted(pairs)
 
 
-def _held(pairs: Table) -> Table:
+def _persisted(pairs: Table) -> Table:
     """The pairs kept in memory where they fit, as a join costs more than most passes over it."""
-    lazy = all(isinstance(block.content, Delayed) for block in pairs.blocks)
-    if not lazy or not fits_in_memory(_CELL_BYTES * pairs.rows * len(pairs.schema.names)):
+    if not all(isinstance(block.content, Delayed) for block in pairs.blocks):
         return pairs
-    blocks = []
-    for block, run in zip(pairs.blocks, hold_blocks(_itself, pairs.blocks, "pair"), strict=True):
-        held = contents_of(run)
-        blocks.append(block._replace(content=delayed(itemgetter(0))(held) if isinstance(held, Delayed) else held[0]))
-    return replace(pairs, blocks=tuple(blocks))
-
-
-def _itself(content: _Frame, span: Span) -> _Frame:
-    return content
+    size = _CELL_BYTES * pairs.rows * len(pairs.schema.names)
+    persisted = Collection(pairs.blocks).persist(itself, "pair", size=size)
+    return replace(pairs, blocks=pairs.blocks_with(persisted.as_contents(itself)))
 
 
 def _with_positions(frame: Any, name: str, table: Table) -> Any:

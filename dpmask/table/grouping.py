@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.exchange import Piece, hold_exchanged
+from dpmask.engine.collection import Collection
+from dpmask.engine.exchange import Piece
 from dpmask.engine.limits import current_limits
-from dpmask.engine.passes import Blocks, Span, reduce_blocks
+from dpmask.engine.tasks import Blocks, Position
 from dpmask.kernels.keys import RowKeys, counted
 from dpmask.lake.reading import Rows
 from dpmask.table.row_keys import require_groupable, row_keys
@@ -57,36 +58,39 @@ class GroupSizes:
 def group_sizes(table: Table, columns: Sequence[str], label: str) -> GroupSizes:
     """The groups of records that are equal in these columns."""
     require_groupable(table.masked_schema, columns, label)
-    return sizes_of(table.on_rows(columns, _counted), table.blocks, table.rows, label)
+    return merged_sizes(table.select(columns).transform(_counted), table.rows, label)
 
 
-def _counted(rows: Rows, span: Span) -> Piece:
+def _counted(rows: Rows) -> Piece:
     return counted(row_keys(rows, rows.schema.names))
 
 
-def sizes_of(count: Callable[[Any, Span], Piece], blocks: Blocks, rows: int, label: str) -> GroupSizes:
-    """The groups of what ``count(content, span)`` finds in each block: both lanes of different keys, and counts."""
+def merged_sizes(counts: Collection[Piece], rows: int, label: str) -> GroupSizes:
+    """The groups of counted rows: a block has both lanes of different keys, and how often each is there."""
     targets = min(_MOST_TARGETS, 1 + rows // current_limits().group_target_rows)
-    spans = [Span(number, 0) for number in range(targets)]
-    shares = hold_exchanged(partial(_split, count, targets), _join, blocks, spans, label, size=_KEY_BYTES * rows)
-    return reduce_blocks(_sizes, GroupSizes.plus, shares, label)
+    shares = counts.exchange(partial(_split, targets), _join, targets, label, size=_KEY_BYTES * rows)
+    return shares.reduce(_sizes, GroupSizes.plus, label)
 
 
-def _split(count: Callable[[Any, Span], Piece], targets: int, content: Any, span: Span) -> list[Piece]:
-    piece = count(content, span)
+def sizes_of(count: Callable[[Any, Position], Piece], blocks: Blocks, rows: int, label: str) -> GroupSizes:
+    """``merged_sizes``, until its callers are migrated."""
+    return merged_sizes(Collection(blocks, count), rows, label)
+
+
+def _split(targets: int, piece: Piece) -> list[Piece]:
     owner = piece[0] % np.uint64(targets)
     order = np.argsort(owner, kind="stable")
     ends = np.searchsorted(owner[order], np.arange(targets + 1, dtype=np.uint64))
     return [tuple(part[order[low:high]] for part in piece) for low, high in pairwise(ends)]
 
 
-def _join(pieces: list[Piece], span: Span) -> tuple[NDArray[np.int64]]:
+def _join(pieces: list[Piece]) -> tuple[NDArray[np.int64]]:
     """How often each key is there: the keys themselves are not needed any more."""
     first, second, counts = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
     return (counted(RowKeys(first, second), counts)[2],)
 
 
-def _sizes(content: Piece, span: Span) -> GroupSizes:
+def _sizes(content: Piece) -> GroupSizes:
     return sizes_in(content[0])
 
 

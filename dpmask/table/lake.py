@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpmask.engine.passes import Block
+from dpmask.engine.tasks import Block
 from dpmask.errors import InputError, JobError
 from dpmask.lake.block_plan import Piece, plan_blocks
 from dpmask.lake.footers import DataFile, Facts, find_files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 from dask.delayed import Delayed
 
-from dpmask.engine.passes import Block, Span
-from dpmask.engine.tasks import content_of, ready
+from dpmask.engine.tasks import Position, content_of, ready
 from dpmask.errors import JobError
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import require_known
 from dpmask.table.dropping import POSITION, PRESENT, with_gaps
-from dpmask.table.table import Table
+from dpmask.table.table import Reader, Table
 
 __all__ = ["POSITION", "PRESENT", "masked_name", "pair"]
 
@@ -56,9 +55,9 @@ def _by_position(original: Table, masked: Table, columns: Sequence[str], who: st
         masked = _recut(masked, original, who)
     gaps = [PRESENT] if PRESENT in masked.schema.names else []
     left, right = original.reader(columns), masked.reader([*columns, *gaps])
-    blocks = tuple(
-        Block(*one[:2], content_of(partial(_Pair, left, right, Span(number, one.first)), one.content, two.content))
-        for number, (one, two) in enumerate(zip(original.blocks, masked.blocks, strict=True))
+    blocks = original.blocks_with(
+        content_of(partial(_Pair, left, right, position), one.content, two.content)
+        for position, one, two in zip(original.positions, original.blocks, masked.blocks, strict=True)
     )
     fields = [original.masked_schema.field(name) for name in columns]
     fields += [pa.field(masked_name(name), masked.masked_schema.field(name).type) for name in columns]
@@ -71,7 +70,7 @@ def _recut(masked: Table, original: Table, who: str) -> Table:
     from dpmask.table.alignment import recut
 
     if any(isinstance(ready(block.content), Delayed) for block in masked.blocks):
-        raise JobError(f"{who}: a table that is held in memory must be cut into the same blocks to be paired.")
+        raise JobError(f"{who}: a table that is persisted must be cut into the same blocks to be paired.")
     return recut(masked, original.blocks)
 
 
@@ -79,15 +78,15 @@ def _recut(masked: Table, original: Table, who: str) -> Table:
 class _Pair:
     """One block of both tables."""
 
-    left: Callable[[Any, Span], Rows]
-    right: Callable[[Any, Span], Rows]
-    span: Span
+    left: Reader
+    right: Reader
+    position: Position
     original: Any
     masked: Any
 
     def read(self, columns: Sequence[str]) -> Rows:
-        rows, others = self.left(self.original, self.span), self.right(self.masked, self.span)
-        positions = pa.array(np.arange(self.span.first, self.span.first + rows.num_rows))
+        rows, others = self.left(self.original, self.position), self.right(self.masked, self.position)
+        positions = pa.array(self.position.first + np.arange(rows.num_rows))
         present = others.column(PRESENT) if PRESENT in others.schema.names else positions
         for field in others.schema:
             rows = rows.append_column(pa.field(masked_name(field.name), field.type), others.column(field.name))

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpmask.engine.draws import make_key, record_uniforms
 from dpmask.engine.limits import current_limits
-from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.engine.tasks import Position
 from dpmask.kernels.order.float_order import (
     Bracket,
     Keys,
@@ -27,7 +27,7 @@ from dpmask.kernels.order.float_order import (
     merge_counts,
     order_keys,
 )
-from dpmask.kernels.order.partial_sort import Known, Part, Zones, gather, merge_parts, zones_of
+from dpmask.kernels.order.partial_sort import Known, Part, gather, merge_parts, zones_of
 from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
@@ -71,8 +71,7 @@ def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: 
         splitters = [search.splitters() for search in searches]
     zones = [zones_of(search.zones) for search in searches]
     if any(len(some.ends) for some in zones):
-        task = table.on_floats(columns, partial(_gather, zones))
-        gathered: list[Part] = reduce_blocks(task, merge_parts, table.blocks, f"{label}: collect")
+        gathered: list[Part] = table.reduce(columns, partial(gather, zones), merge_parts, f"{label}: collect")
         for search, some, part in zip(searches, zones, gathered, strict=True):
             search.answer(Known(some, part))
     return [Ordered(search.size, search.values(rows)) for search, rows in zip(searches, wanted, strict=True)]
@@ -169,8 +168,8 @@ class Search:
 
 
 def _sampled(table: Table, columns: Sequence[str], label: str) -> list[Sample]:
-    task = table.on_floats(columns, partial(draw_samples, sampled_share(table.rows)))
-    found: list[Sample] = reduce_blocks(task, join_samples, table.blocks, f"{label}: sample")
+    blocks, draw = table.floats(columns).with_positions(), partial(draw_samples, sampled_share(table.rows))
+    found: list[Sample] = blocks.reduce(draw, join_samples, f"{label}: sample")
     return sorted_samples(found)
 
 
@@ -186,10 +185,10 @@ def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:
 
 
 def draw_samples(
-    share: float, columns: Sequence[Floats], span: Span, sizes: Sequence[int] | None = None
+    share: float, columns: Sequence[Floats], position: Position, sizes: Sequence[int] | None = None
 ) -> list[Sample]:
     """A block's share of each column's sample: the same records for any partitioning. Sizes may be known already."""
-    drawn = np.flatnonzero(record_uniforms(_KEY, span.first, len(columns[0])) < share)
+    drawn = np.flatnonzero(record_uniforms(_KEY, position.first, len(columns[0])) < share)
     sizes = [len(one) - int(np.isnan(one).sum()) for one in columns] if sizes is None else sizes
     return [Sample(size, order_keys(_present(one[drawn]))) for one, size in zip(columns, sizes, strict=True)]
 
@@ -204,15 +203,7 @@ def join_samples(left: list[Sample], right: list[Sample]) -> list[Sample]:
 
 
 def _positions(table: Table, columns: Sequence[str], splitters: Sequence[Keys], label: str) -> list[Positions]:
-    return reduce_blocks(table.on_floats(columns, partial(_count, splitters)), merge_counts, table.blocks, label)
-
-
-def _count(splitters: Sequence[Keys], columns: list[Floats], span: Span) -> list[Positions]:
-    return count_at(splitters, columns)
-
-
-def _gather(zones: Sequence[Zones], columns: list[Floats], span: Span) -> list[Part]:
-    return gather(zones, columns)
+    return table.reduce(columns, partial(count_at, splitters), merge_counts, label)
 
 
 def _neighbours(shares: Sequence[float], count: int) -> list[int]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from dpmask.engine.passes import Block
-from dpmask.engine.tasks import content_of
+from dpmask.engine.tasks import Block, content_of
 from dpmask.lake.reading import Recipe, Rows
 from dpmask.table.table import Table
 

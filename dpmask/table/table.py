@@ -5,7 +5,7 @@ A pass reads only the columns it needs, applies the masking steps taken so far, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpmask.engine.exchange import beside
-from dpmask.engine.passes import Block, Run, Span, map_blocks, reduce_blocks
+from dpmask.engine.collection import Collection
+from dpmask.engine.tasks import Block, Position, Run, spans_of
 from dpmask.lake.footers import Facts
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import Floats, floats, of_type, require_known, require_numeric, with_stored
 
 Summary = TypeVar("Summary")
+Reader = Callable[[Any, Position], Any]
 
 
 class Masking(Protocol):
@@ -32,16 +33,16 @@ class Masking(Protocol):
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """The columns it changes or makes."""
+        """The columns it changes or adds."""
 
     def check(self, table: Table) -> None:
         """Refuse a table that does not fit."""
 
     def masked_schema(self, schema: Any) -> Any:
-        """The schema of what it makes of a table with this one."""
+        """The schema of a table with this one after masking."""
 
 
-class Step(Masking, Protocol):
+class RowMasking(Masking, Protocol):
     """A method that masks each record by itself."""
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
@@ -49,33 +50,33 @@ class Step(Masking, Protocol):
 
 
 @runtime_checkable
-class Meeting(Masking, Protocol):
-    """A method for which records must meet, wherever they lie."""
+class TableMasking(Masking, Protocol):
+    """A method that masks records together, wherever they lie."""
 
     def mask_table(self, table: Table) -> Table:
         """The whole table, masked."""
 
 
-class Onlooker(Protocol):
-    """Who looks at some columns of a block."""
+class BlockObserver(Protocol):
+    """A summary of some columns of a block."""
 
     @property
     def columns(self) -> Sequence[str]:
         """The columns it needs."""
 
-    def __call__(self, rows: Rows, span: Span) -> Any:
-        """What is seen."""
+    def __call__(self, rows: Rows, position: Position, /) -> Any:
+        """The summary."""
 
 
-class Origin(NamedTuple):
-    """What a block was before records were dropped from it: its first position, its rows, the places of those."""
+class DroppedRows(NamedTuple):
+    """A block before records were dropped from it: its first position, its rows, the places of those dropped."""
 
     first: int
     rows: int
     dropped: NDArray[np.int32]
 
     def __repr__(self) -> str:
-        return f"<Origin: {self.left} of {self.rows} rows>"
+        return f"<DroppedRows: {self.left} of {self.rows} rows>"
 
     @property
     def left(self) -> int:
@@ -98,10 +99,10 @@ class Table:
     schema: Any
     blocks: tuple[Block, ...]
     nullable: frozenset[str]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RowMasking, ...] = ()
     facts: Mapping[str, Facts] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
-    origins: tuple[Origin, ...] = ()
+    origins: tuple[DroppedRows, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Table: {self.rows:,} rows in {len(self.blocks)} blocks>"
@@ -124,9 +125,9 @@ class Table:
         """Columns that masking has changed since the table was read."""
         return self.replaced.union(*(step.changes for step in self.steps))
 
-    def masked_by(self, step: Step | Meeting) -> Table:
-        """The same table with one more step; without the records that it drops, if it does (lake.dropping)."""
-        if isinstance(step, Meeting):
+    def masked_by(self, step: RowMasking | TableMasking) -> Table:
+        """The same table with one more step; without the records that it drops, if it does (table.dropping)."""
+        if isinstance(step, TableMasking):
             return step.mask_table(self)
         dropped = getattr(step, "dropped", None)
         if dropped is None:
@@ -135,47 +136,47 @@ class Table:
 
         return replace(without(self, dropped), steps=(step,))
 
-    def with_columns(self, columns: Sequence[str], held: Sequence[Run]) -> Table:
-        """The table with other values of numeric columns: a run for each block holds an array of columns x rows."""
-        shell = Table(self.schema, (), self.nullable, self.steps)
-        blocks = [
-            Block(
-                block.first,
-                block.rows,
-                beside(partial(_Replaced, shell, tuple(columns), Span(number, block.first)), block.content, run),
-            )
-            for number, (block, run) in enumerate(zip(self.blocks, held, strict=True))
-        ]
+    @property
+    def positions(self) -> list[Position]:
+        """The number of each block, and the position of its first record."""
+        return spans_of(self.blocks)
+
+    def with_columns(self, columns: Sequence[str], values: Collection[tuple[Floats]] | Sequence[Run]) -> Table:
+        """The table with other values of numeric columns: for each block here, one with an array of columns x rows."""
+        return self._with_values(columns, values, partial(_Replaced, self.without_blocks(), tuple(columns)))
+
+    def with_values(self, column: str, values: Collection[Any] | Sequence[Run]) -> Table:
+        """The table with some values of a column exchanged: for each block here, one with their places and values."""
+        return self._with_values([column], values, partial(_Exchanged, self.without_blocks(), column))
+
+    def _with_values(
+        self, columns: Sequence[str], values: Collection[Any] | Sequence[Run], content: Callable[..., Any]
+    ) -> Table:
+        found = values if isinstance(values, Collection) else Collection(values)
+        assert found.positions == self.positions
+        contents = found.with_positions().as_contents(content, (block.content for block in self.blocks))
         facts = {name: fact for name, fact in self.facts.items() if name not in columns}
-        changed = self.changed.union(columns)
-        return Table(self.masked_schema, tuple(blocks), self.nullable, (), facts, changed, self.origins)
+        blocks, changed = self.blocks_with(contents), self.changed.union(columns)
+        return Table(self.masked_schema, blocks, self.nullable, (), facts, changed, self.origins)
 
-    def with_values(self, column: str, held: Sequence[Run]) -> Table:
-        """The table with some values of a column exchanged: a run for each block holds their places and the values."""
-        shell = Table(self.schema, (), self.nullable, self.steps)
-        blocks = [
-            block._replace(
-                content=beside(partial(_Exchanged, shell, column, Span(number, block.first)), block.content, run)
-            )
-            for number, (block, run) in enumerate(zip(self.blocks, held, strict=True))
-        ]
-        facts = {name: fact for name, fact in self.facts.items() if name != column}
-        changed = self.changed.union([column])
-        return Table(self.masked_schema, tuple(blocks), self.nullable, (), facts, changed, self.origins)
+    def without_blocks(self) -> Table:
+        """What is needed to read a block of this table."""
+        return Table(self.schema, (), self.nullable, self.steps)
 
-    def map(self, columns: Sequence[str], function: Callable[[Rows, Span], Any], label: str) -> list[Any]:
-        """``function(rows, span)`` of every block with these columns, in block order. Meant for small results."""
-        return map_blocks(self.on_rows(columns, function), self.blocks, label)
+    def blocks_with(self, contents: Iterable[Any]) -> tuple[Block, ...]:
+        """The blocks with other contents."""
+        return tuple(block._replace(content=one) for block, one in zip(self.blocks, contents, strict=True))
 
-    def reduce_rows(
-        self,
-        columns: Sequence[str],
-        function: Callable[[Rows, Span], Summary],
-        merge: Callable[[Summary, Summary], Summary],
-        label: str,
-    ) -> Summary:
-        """Summaries of blocks with these columns, merged over all blocks."""
-        return reduce_blocks(self.on_rows(columns, function), merge, self.blocks, label)
+    def select(self, columns: Sequence[str], before: BlockObserver | None = None) -> Collection[Any]:
+        """The table's blocks as rows with these columns.
+
+        With ``before``, which looks at stored columns before any step, as a pair of what it returns and the rows.
+        """
+        return Collection(self.blocks, self.reader(columns, before))
+
+    def floats(self, columns: Sequence[str]) -> Collection[list[Floats]]:
+        """The table's blocks as a list of these columns as floats, each contiguous, NaN where missing."""
+        return self.select(columns).transform(partial(_floats, tuple(columns)))
 
     def reduce(
         self,
@@ -184,18 +185,39 @@ class Table:
         merge: Callable[[Summary, Summary], Summary],
         label: str,
     ) -> Summary:
-        """Summaries of these columns as floats, each contiguous, NaN where missing, merged over all blocks."""
-        return reduce_blocks(self.on_floats(columns, partial(_alone, function)), merge, self.blocks, label)
+        """Summaries of these columns as floats, merged over all blocks."""
+        return self.floats(columns).reduce(function, merge, label)
 
-    def on_floats(
-        self, columns: Sequence[str], function: Callable[[list[Floats], Span], Any]
-    ) -> Callable[[Any, Span], Any]:
-        """A task that hands a block's columns to a function as floats, each contiguous, NaN where missing."""
-        return self.on_rows(columns, partial(_with_floats, function, tuple(columns)))
+    def reduce_rows(
+        self,
+        columns: Sequence[str],
+        function: Callable[[Rows, Position], Summary],
+        merge: Callable[[Summary, Summary], Summary],
+        label: str,
+    ) -> Summary:
+        """``select(columns).with_positions().reduce``, until its callers are migrated."""
+        return self.select(columns).with_positions().reduce(function, merge, label)
 
-    def reader(self, columns: Sequence[str]) -> Callable[[Any, Span], Rows]:
-        """What makes these columns out of a block's content."""
-        return self.on_rows(columns, _rows_only)
+    def on_floats(self, columns: Sequence[str], function: Callable[[list[Floats], Position], Any]) -> Reader:
+        """``floats(columns).with_positions().transform``, until its callers are migrated."""
+        return self.on_rows(columns, partial(_on_floats, function, tuple(columns)))
+
+    def on_rows(self, columns: Sequence[str], function: Callable[[Rows, Position], Any]) -> Reader:
+        """``select(columns).with_positions().transform``, until its callers are migrated."""
+        return partial(_on_rows, function, self.reader(columns))
+
+    def reader(self, columns: Sequence[str], before: BlockObserver | None = None) -> Reader:
+        """What reads these columns of a block from the stored ones it needs, through the steps that concern them."""
+        wanted = set(columns)
+        steps: list[RowMasking] = []
+        for step in reversed(self.steps):
+            if wanted.intersection(step.changes):
+                wanted.update(step.inputs)
+                steps.insert(0, step)
+        if before is not None:
+            wanted.update(before.columns)
+        needed = tuple(name for name in self.schema.names if name in wanted)
+        return partial(_read, tuple(columns), needed, tuple(steps), before)
 
     def to_dask(self) -> Any:
         """A Dask DataFrame with the blocks as partitions and the position as index."""
@@ -207,40 +229,35 @@ class Table:
         """Whether a column is stored as categories and codes."""
         return bool(pa.types.is_dictionary(self.masked_schema.field(column).type))
 
-    def on_rows(
-        self, columns: Sequence[str], function: Callable[[Rows, Span], Any], first: Onlooker | None = None
-    ) -> Callable[[Any, Span], Any]:
-        """A task that makes these columns from the stored ones it needs, through the steps that concern them.
 
-        With ``first`` it looks at stored columns, too, before any step, and gives both results.
-        """
-        wanted = set(columns)
-        steps: list[Step] = []
-        for step in reversed(self.steps):
-            if wanted.intersection(step.changes):
-                wanted.update(step.inputs)
-                steps.insert(0, step)
-        if first is not None:
-            wanted.update(first.columns)
-        needed = tuple(name for name in self.schema.names if name in wanted)
-        return partial(_on_rows, function, tuple(columns), needed, tuple(steps), first)
-
-
-def _on_rows(
-    function: Callable[[Rows, Span], Any],
+def _read(
     columns: tuple[str, ...],
     needed: tuple[str, ...],
-    steps: tuple[Step, ...],
-    first: Onlooker | None,
+    steps: tuple[RowMasking, ...],
+    before: BlockObserver | None,
     content: Any,
-    span: Span,
+    position: Position,
 ) -> Any:
     rows = content.read(needed)
-    seen = None if first is None else first(rows.select(first.columns), span)
+    seen = None if before is None else before(rows.select(before.columns), position)
     for step in steps:
-        rows = step.mask_rows(rows, span.first)
-    result = function(rows.select(columns), span)
-    return result if first is None else (seen, result)
+        rows = step.mask_rows(rows, position.first)
+    rows = rows.select(columns)
+    return rows if before is None else (seen, rows)
+
+
+def _on_rows(function: Callable[[Rows, Position], Any], read: Reader, content: Any, position: Position) -> Any:
+    return function(read(content, position), position)
+
+
+def _on_floats(
+    function: Callable[[list[Floats], Position], Any], columns: tuple[str, ...], rows: Rows, position: Position
+) -> Any:
+    return function(_floats(columns, rows), position)
+
+
+def _floats(columns: tuple[str, ...], rows: Rows) -> list[Floats]:
+    return [floats(rows, column) for column in columns]
 
 
 @dataclass(frozen=True, repr=False)
@@ -249,16 +266,16 @@ class _Replaced:
 
     table: Table
     columns: tuple[str, ...]
-    span: Span
     content: Any
-    held: tuple[Floats]
+    values: tuple[Floats]
+    position: Position
 
     def read(self, columns: Sequence[str]) -> Rows:
         kept = [name for name in columns if name not in self.columns]
-        rows: Rows = self.table.reader(kept)(self.content, self.span) if kept else None
+        rows: Rows = self.table.reader(kept)(self.content, self.position) if kept else None
         schema = self.table.masked_schema
         arrays = [
-            of_type(self.held[0][self.columns.index(name)], schema.field(name).type)
+            of_type(self.values[0][self.columns.index(name)], schema.field(name).type)
             if name in self.columns
             else rows.column(name)
             for name in columns
@@ -272,27 +289,13 @@ class _Exchanged:
 
     table: Table
     column: str
-    span: Span
     content: Any
-    held: tuple[NDArray[np.int64], NDArray[Any]]
+    values: tuple[NDArray[np.int64], NDArray[Any]]
+    position: Position
 
     def read(self, columns: Sequence[str]) -> Rows:
-        rows = self.table.reader(columns)(self.content, self.span)
-        return with_stored(rows, self.column, *self.held) if self.column in columns else rows
-
-
-def _alone(function: Callable[[list[Floats]], Any], columns: list[Floats], span: Span) -> Any:
-    return function(columns)
-
-
-def _with_floats(
-    function: Callable[[list[Floats], Span], Any], columns: tuple[str, ...], rows: Rows, span: Span
-) -> Any:
-    return function([floats(rows, column) for column in columns], span)
-
-
-def _rows_only(rows: Rows, span: Span) -> Rows:
-    return rows
+        rows = self.table.reader(columns)(self.content, self.position)
+        return with_stored(rows, self.column, *self.values) if self.column in columns else rows
 
 
 def as_table(table: Any, who: str) -> Table:
@@ -304,7 +307,7 @@ def as_table(table: Any, who: str) -> Table:
     return table_of(table, who)
 
 
-def mask(step: Step | Meeting, table: Any, who: str) -> Any:
+def mask(step: RowMasking | TableMasking, table: Any, who: str) -> Any:
     """The table masked by a step: pandas in, pandas out; a Dask frame or a lake gives a Dask frame, lazily."""
     if isinstance(table, Table):
         require_known(table.masked_schema, step.inputs, who)
@@ -336,4 +339,4 @@ def derive_rows(
 def _from_floats(
     function: Callable[[list[Floats]], dict[str, Any]], columns: tuple[str, ...], rows: Rows
 ) -> dict[str, Any]:
-    return function([floats(rows, column) for column in columns])
+    return function(_floats(columns, rows))

@@ -16,15 +16,14 @@ OPEN = """
 import sys
 import dpmask
 from dpmask.engine.progress import listening
-from dpmask.table.columns import floats
 lakes = [dpmask.read_lake(folder, block_rows=int(sys.argv[4])) for folder in sys.argv[1:3]]
 columns = lakes[0].schema.names
 """
 READ = """
-def touch(rows, span):
-    return [floats(rows, name)[:1].sum() for name in columns]
+def touch(found):
+    return [column[:1].sum() for column in found]
 for lake in lakes:
-    lake.map(columns, touch, "read")
+    lake.floats(columns).map(touch, "read")
 """
 MEASURE = """
 passes = []

@@ -177,12 +177,15 @@ def test_each_block_meets_all_others(kind, count, lazy):
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_attached_to_other_contents(kind, count):
+def test_as_contents_of_a_table(kind, count):
     names = [f"block {number}" for number in range(count)]
     plain = [(name, (2 * content).tolist()) for name, content in zip(names, numbers(count), strict=True)]
     for given in (blocks(count), blocks(count, lazy=True), blocks(count).persist(itself, "x")):
-        contents = given.transform(doubled).attach(lambda name, content: (name, content.tolist()), names)
+        contents = given.transform(doubled).as_contents(lambda name, content: (name, content.tolist()), names)
         assert Collection.of(contents).map(itself, "x") == plain
+        assert Collection.of(given.as_contents(doubled)).map(listed, "x") == [content for _, content in plain]
+        placed = Collection.of(given.with_positions().as_contents(lambda name, *one: at(*one), names))
+        assert placed.map(itself, "x") == given.with_positions().map(at, "x")
 
 
 def test_a_repr_shows_no_content():

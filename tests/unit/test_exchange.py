@@ -114,8 +114,8 @@ def test_one_more_argument_of_join(kind):
     assert lists(exchanged(given, join=join_with_more, beside=more)) == expected(given, add=0.5)
 
 
-def test_a_content_with_what_is_persisted_attached(kind):
-    contents = exchanged(blocks()).attach(lambda name, piece: (name, piece.words), "abcde")
+def test_contents_with_others_beside_them(kind):
+    contents = exchanged(blocks()).as_contents(lambda name, piece: (name, piece.words), "abcde")
     found = Collection.of(contents).map(lambda content: (content[0], content[1].tolist()), "x")
     assert found == [(name, line[-1]) for name, line in zip("abcde", expected(blocks()), strict=True)]
 
