@@ -68,7 +68,7 @@ def test_blocks_are_cut_anew(tmp_path, sizes):
     two = dpmask.read_lake(tmp_path / "two", block_rows=sizes[1])
     cut = pairing.recut(two, one.blocks)
     assert [block[:2] for block in cut.blocks] == [block[:2] for block in one.blocks]
-    ids = cut.map(["id"], lambda rows, span: (span.first, rows["id"].to_pylist()), "x")
+    ids = cut.select(["id"]).with_positions().map(lambda rows, at: (at.first, rows["id"].to_pylist()), "x")
     assert [number for _, some in ids for number in some] == list(range(300))
     assert all(first == some[0] for first, some in ids)
     assert dpmask.utility.il1s(one, two, columns=["income"]).value == 0
