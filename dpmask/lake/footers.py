@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from dpmask.errors import AccessError, InputError
 from dpmask.lake import csv
-from dpmask.lake.storage import Place, told, version_of
+from dpmask.lake.storage import Place, storage_errors, version_of
 
 _PARQUET = (".parquet", ".parq", ".pq")
 _TAIL = 1 << 16
@@ -26,7 +26,7 @@ MANIFEST = "manifest.json"
 
 
 class Facts(NamedTuple):
-    """What footers tell of one column: its nulls and its range, None where a footer does not say."""
+    """One column by its footers: its nulls and its range, None where a footer does not have them."""
 
     nulls: int | None
     low: Any
@@ -67,7 +67,7 @@ class DataFile(NamedTuple):
 
 
 def is_empty_range(value: Any) -> bool:
-    """Whether a range says that there was no value."""
+    """Whether a range is that of a column without a value."""
     return value is _EMPTY
 
 
@@ -87,7 +87,7 @@ def find_files(source: Place) -> list[DataFile]:
 
 def _names(source: Place) -> tuple[list[str], Place]:
     """Names of files relative to a root folder. Hidden ones (_ or . in front) are not data."""
-    with told(source.url):
+    with storage_errors(source.url):
         source.fs.invalidate_cache()
         if any(sign in source.path for sign in "*?["):
             root = Place(glob_root(source))
@@ -108,8 +108,12 @@ def _names(source: Place) -> tuple[list[str], Place]:
 def _released(manifest: Place) -> list[str] | None:
     """The files that a release's manifest names; None if it is the manifest of something else."""
     try:
-        said = json.loads(manifest.read())
-        return sorted(file["path"] for file in said["files"]) if said["format"].startswith("dpmask release") else None
+        released = json.loads(manifest.read())
+        return (
+            sorted(file["path"] for file in released["files"])
+            if released["format"].startswith("dpmask release")
+            else None
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -123,7 +127,7 @@ def glob_root(source: Place) -> str:
 
 def _read(root: Place, name: str) -> DataFile:
     place = root / name
-    with told(place.url):
+    with storage_errors(place.url):
         info = place.fs.info(place.path)
     hive = tuple(_hive(part) for part in name.split("/")[:-1] if "=" in part)
     if name.endswith(".csv"):
@@ -143,7 +147,7 @@ def _read(root: Place, name: str) -> DataFile:
 
 def _footer(place: Place, size: int) -> tuple[Any, str]:
     """The parsed footer and its hash, in one small read for most files."""
-    with told(place.url):
+    with storage_errors(place.url):
         tail = place.fs.cat_file(place.path, start=max(0, size - _TAIL), end=size)
         length = int.from_bytes(tail[-8:-4], "little") + 8
         if tail[-4:] != _MAGIC or length > size:
