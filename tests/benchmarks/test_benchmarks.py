@@ -87,7 +87,7 @@ def test_probabilistic_linkage(figures):
     bench_probabilistic_linkage.main(["--rows", "1e4", "--columns", "4"])
     (one,) = figures()["probabilistic_linkage"]
     assert limited(one) == ["cpu"]
-    assert 0.1 < one["rate"] <= 1
+    assert one["rate"] > 100 / one["rows"]  # guessing links one in all rows
 
 
 def test_linkage(figures):
