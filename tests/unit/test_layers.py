@@ -12,7 +12,7 @@ import dpmask
 ROOT = Path(dpmask.__file__).parent
 LAYERS = [
     {"errors", "registry"},
-    {"parameters", "kernels"},
+    {"parameters", "results", "kernels"},
     {"engine"},
     {"lake"},
     {"table"},
