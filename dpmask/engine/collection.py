@@ -51,7 +51,7 @@ def itself(content: Content) -> Content:
 class Collection(Generic[Content]):
     """Blocks in position order. A function is given a block's content; after ``with_positions`` its Position, too.
 
-    ``blocks`` and ``read``, which makes the content in a task, are for the engine and for tables.
+    ``blocks`` and ``read``, which gives the content in a task, are for the engine and for tables.
     """
 
     blocks: Blocks
@@ -138,7 +138,7 @@ class Collection(Generic[Content]):
         size: int,
         beside: Collection[Any] | None = None,
     ) -> Collection[Result]:
-        """Blocks cut anew: ``split`` gives a piece for each target, ``join(pieces)`` makes a target's content of its.
+        """Blocks cut anew: ``split`` gives a piece for each target, ``join(pieces)`` a target's content.
 
         ``size`` is about how many bytes move. ``beside`` has a shard for each target, which ``join`` is given, too.
         """

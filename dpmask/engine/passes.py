@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from dpmask.engine.collection import Collection
 from dpmask.engine.dispatch import fits_in_memory, threads
-from dpmask.engine.files import write_files
 from dpmask.engine.meeting import meet_runs
 from dpmask.engine.tasks import Block, Blocks, Run, Span, merge_tree, reduce_run, runs_of
 
@@ -23,7 +22,6 @@ __all__ = [
     "hold_dear",
     "hold_joined",
     "map_blocks",
-    "map_files",
     "merge_tree",
     "one_pass",
     "reduce_blocks",
@@ -46,17 +44,6 @@ def reduce_blocks(
 ) -> Summary:
     """``Collection.reduce``."""
     return _at(blocks).reduce(function, merge, label)
-
-
-def map_files(
-    function: Callable[[Any, Span], tuple[Any, Summary]],
-    merge: Callable[[Summary, Summary], Summary],
-    blocks: Sequence[Block],
-    label: str,
-    standing: Callable[[dict[int, Any]], dict[int, Any]],
-) -> tuple[list[Any], Summary]:
-    """``write_files``."""
-    return write_files(_at(blocks).transform(function), merge, label, standing)
 
 
 def one_pass(compute: Callable[[], Summary], blocks: Blocks, label: str) -> Summary:

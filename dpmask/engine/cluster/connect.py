@@ -138,9 +138,9 @@ def _is_page(link: str) -> bool:
 
 def _require_same_versions(client: Any) -> None:
     """Refuse workers that would compute something else: the same bytes need the same libraries on both sides."""
-    told = client.get_versions(packages=list(_SAME))
-    ours = told["client"]["packages"]
-    for address, worker in told["workers"].items():
+    versions = client.get_versions(packages=list(_SAME))
+    ours = versions["client"]["packages"]
+    for address, worker in versions["workers"].items():
         for package in _SAME:
             theirs = worker["packages"].get(package)
             if theirs != ours.get(package):

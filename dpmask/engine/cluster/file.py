@@ -128,7 +128,7 @@ def _started(make: Callable[..., Any], described: Description) -> Any:
         # a login failed: an answer of HTTP, or SSH that does not trust a key or a host
         refused = getattr(root, "status", None) in _NO_ACCESS or type(root).__name__ in _NO_ACCESS
         kind = AccessError if refused else ClusterError
-        raise kind(f"{described.file}: {described.cluster} could not be started: {_told(root)}") from None
+        raise kind(f"{described.file}: {described.cluster} could not be started: {_reason(root)}") from None
 
 
 def _root(error: BaseException) -> BaseException:
@@ -159,11 +159,11 @@ def _scale(cluster: Any, described: Description) -> None:
         key = "adapt" if adapt else "workers"
         raise JobError(f"{described.file}: {described.cluster} does not take this {key}: {error}") from None
     except Exception as error:
-        raise ClusterError(f"{described.file}: no worker could be started: {_told(error)}") from None
+        raise ClusterError(f"{described.file}: no worker could be started: {_reason(error)}") from None
 
 
 def _ask_for(cluster: Any, workers: int) -> None:
-    """Ask for workers and, where the class tells, find out at once whether the first can be had: a queue may refuse."""
+    """Ask for workers and, where the class can, find out at once whether the first can be had: a queue may refuse."""
     from distributed import SpecCluster
 
     if not isinstance(cluster, SpecCluster):
@@ -182,8 +182,8 @@ def _ask_for(cluster: Any, workers: int) -> None:
         log.disabled = before
 
 
-def _told(error: BaseException) -> str:
-    """What went wrong, in a line: a command's last word, or all that is told."""
+def _reason(error: BaseException) -> str:
+    """What went wrong, in a line: a command's last line, or all there is."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[-1]}" if lines else type(error).__name__
 
