@@ -5,6 +5,8 @@ import pytest
 from dask.delayed import delayed
 
 from dpmask.engine.collection import Collection, exchange, itself, together
+from dpmask.engine.journal import Journal, flush, journalled
+from dpmask.engine.limits import current_limits, limits
 from dpmask.engine.tasks import Block, Position, merge_tree
 
 COUNTS = [1, 2, 5, 21]
@@ -186,6 +188,55 @@ def test_as_contents_of_a_table(kind, count):
         assert Collection.of(given.as_contents(doubled)).map(listed, "x") == [content for _, content in plain]
         placed = Collection.of(given.with_positions().as_contents(lambda name, *one: at(*one), names))
         assert placed.map(itself, "x") == given.with_positions().map(at, "x")
+
+
+class Store(dict):
+    """Files of a journal, in memory."""
+
+    def put(self, name, data):
+        self[name] = data
+
+
+def test_a_journal_knows_checkpointed_shards_and_passes():
+    calls, entries, store = [], {}, Store()
+
+    def counted(content):
+        calls.append(content)
+        return content.upper()
+
+    def run(resumed):
+        calls.clear()
+        with journalled(Journal(entries, entries.update, store, resumed=resumed)):
+            shards = Collection.of("abc").exchange(list, "".join, 1, "x", size=0)
+            found = shards.persist_checkpointed(counted, "dear")
+            seen = found.reduce(itself, bracket, "read"), found.map(itself, "read")
+            flush()
+        return seen
+
+    first = run(resumed=False)
+    assert first == ("ABC", ["ABC"])
+    assert calls == ["abc"]
+    assert run(resumed=True) == first
+    assert calls == []
+    entries.clear()
+    assert run(resumed=True) == first, "passes that were lost are computed from the files"
+    assert calls == []
+    store.clear()
+    assert run(resumed=True) == first
+    assert calls == [], "nobody needs the shards while the passes over them are known"
+    entries.clear()
+    assert run(resumed=True) == first
+    assert calls == ["abc"]
+    assert Collection.of(["abc"]).persist_checkpointed(counted, "without a journal").map(itself, "x") == ["ABC"]
+
+
+def test_limits_are_set_for_a_while():
+    before = current_limits()
+    with limits(tries=1) as outer, limits(threads=3):
+        assert (outer.tries, current_limits().tries, current_limits().threads) == (1, 1, 3)
+    assert current_limits() == before
+    with pytest.raises(TypeError, match="no_limit"), limits(no_limit=1):
+        pass
 
 
 def test_a_repr_shows_no_content():
