@@ -55,14 +55,14 @@ def wait_until(true, seconds=60):
 def dying_in(label, passes):
     """Code that kills the run when it begins its next pass of this label after some."""
     return f"""{AT_ONCE}
-from dpmask.engine import passes
-computed, seen = passes.computed, []
-def counted(work, runs, label, *heard):
+from dpmask.engine import collection, files
+computed, seen = collection.computed, []
+def counted(work, runs, label, *on_result):
     if label == {label!r}:
         seen.append(1)
         if len(seen) > {passes}: os.kill(os.getpid(), signal.SIGKILL)
-    return computed(work, runs, label, *heard)
-passes.computed = counted
+    return computed(work, runs, label, *on_result)
+collection.computed = files.computed = counted
 """
 
 
