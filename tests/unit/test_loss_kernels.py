@@ -8,7 +8,7 @@ from dpmask.kernels.order.edge_lookup import grid_over, slot_counts, slot_counts
 from dpmask.kernels.order.float_order import count_at, from_keys, order_keys, window
 from dpmask.kernels.order.partial_sort import Known, gather, merge_parts, zones_of
 from dpmask.kernels.regression.logistic import basis, fitted_chances
-from dpmask.kernels.value_counts import MOST_VALUES, merge_tallies, tally
+from dpmask.kernels.value_counts import MOST_VALUES, value_counts
 
 POWERS = [(1, 1), (2, 0), (0, 2), (2, 1), (2, 2), (3, 1), (1, 3), (4, 0)]
 

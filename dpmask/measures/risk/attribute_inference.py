@@ -33,7 +33,7 @@ from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import floats, is_numeric, require_numeric
-from dpmask.table.encoders.value_codes import Domain, find_domains
+from dpmask.table.encoders.value_codes import KeyEncoder, value_encoders
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.row_keys import missing, require_groupable
 from dpmask.table.table import Table
@@ -135,13 +135,13 @@ def _require(sample: int, tolerance: float, seed: int) -> None:
         raise JobError(f"{_WHO}: tolerance must be a number >= 0; got {tolerance!r}.")
 
 
-def _categories(pairs: Table, target: str) -> Domain | None:
+def _categories(pairs: Table, target: str) -> KeyEncoder | None:
     """The categories of a target, before and after masking; None for a number."""
     both = [target, masked_name(target)]
     if all(is_numeric(pairs.masked_schema.field(name).type) for name in both):
         return None
-    found = find_domains([pairs], both, _WHO, numbers=False)
-    return Domain(None, np.unique(np.concatenate([one.known for one in found.values() if one.known is not None])))
+    found = value_encoders([pairs], both, _WHO, in_order=False)
+    return KeyEncoder(target, np.unique(np.concatenate([one.known for one in found.values()])))  # type: ignore[union-attr]
 
 
 class _Seen(NamedTuple):
@@ -157,7 +157,7 @@ class _Attack(NamedTuple):
 
     known: tuple[str, ...]
     target: str
-    categories: Domain | None
+    categories: KeyEncoder | None
     sample: int
     seed: int
 
@@ -184,7 +184,7 @@ class _Attack(NamedTuple):
         if self.categories is None:
             sought = floats(rows, target)
         else:
-            sought = np.where(missing(rows, target), np.nan, self.categories.codes(rows, target))
+            sought = np.where(missing(rows, target), np.nan, self.categories.on(target).encode(rows))
         return [*(floats(rows, name(column)) for column in self.known), sought]
 
 

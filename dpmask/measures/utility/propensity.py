@@ -29,6 +29,7 @@ from dpmask.kernels.hash_sample import Chosen, choose, merge_chosen
 from dpmask.kernels.regression.logistic import Floats, basis, fitted_chances
 from dpmask.lake.reading import Rows
 from dpmask.measures.utility.summary import require_columns
+from dpmask.table.checks import empty_column, require_no_infinities
 from dpmask.table.columns import floats, is_numeric
 from dpmask.table.row_keys import require_groupable, row_keys
 from dpmask.table.table import Table, as_table
@@ -97,9 +98,7 @@ def propensity(
     ]
     for name, values in zip(numeric, drawn[0], strict=False):
         if np.isnan(values).all():
-            raise InputError(
-                f"{_WHO}: column '{name}' has no value in any record of the sample. Take it out of columns."
-            )
+            raise empty_column(_WHO, name, "any record of the sample")
     features = _features(np.concatenate(drawn, axis=1), len(numeric))
     if not features.size:
         raise InputError(
@@ -145,8 +144,7 @@ def _choose(
 def _features(values: Floats, numeric: int) -> Floats:
     """What the model sees (records x features)."""
     numbers, others = values[:numeric], values[numeric:]
-    if np.isinf(numbers).any():
-        raise InputError(f"{_WHO}: a numeric column holds infinite values. Make them null, or drop those records.")
+    require_no_infinities(numbers, _WHO)
     missing = np.isnan(numbers)
     known = np.maximum((~missing).sum(axis=1, keepdims=True), 1)
     numbers = np.where(missing, 0.0, numbers - np.nansum(numbers, axis=1, keepdims=True) / known)
