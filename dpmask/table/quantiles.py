@@ -26,7 +26,14 @@ from dpmask.kernels.order.float_order import (
     merge_counts,
     order_keys,
 )
-from dpmask.kernels.order.partial_sort import Known, Part, Zones, gather, merge_parts, zones_of
+from dpmask.kernels.order.partial_sort import (
+    KeyRanges,
+    PartialSort,
+    RangeContents,
+    contents_of,
+    key_ranges,
+    merge_contents,
+)
 from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
@@ -70,12 +77,12 @@ def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: 
         for search, cuts, found in zip(searches, splitters, counted, strict=True):
             search.narrow(cuts, found)
         splitters = [search.splitters() for search in searches]
-    zones = [zones_of(search.zones) for search in searches]
+    zones = [key_ranges(search.zones) for search in searches]
     if any(len(some.ends) for some in zones):
         task = table.on_floats(columns, partial(_gather, zones))
-        gathered: list[Part] = reduce_blocks(task, merge_parts, table.blocks, f"{label}: collect")
+        gathered: list[RangeContents] = reduce_blocks(task, merge_contents, table.blocks, f"{label}: collect")
         for search, some, part in zip(searches, zones, gathered, strict=True):
-            search.answer(Known(some, part))
+            search.answer(PartialSort(some, part))
     return [Ordered(search.size, search.values(rows)) for search, rows in zip(searches, wanted, strict=True)]
 
 
@@ -160,7 +167,7 @@ class Search:
         at = {rank: (key, key) for rank, key in self.answers.items()}
         return [at[rank] if rank in at else self.open[rank][:2] for rank in ranks]
 
-    def answer(self, known: Known) -> None:
+    def answer(self, known: PartialSort) -> None:
         """Read the open ranks off what is known of their brackets."""
         self.answers |= {rank: known.at(rank) for rank in self.open}
 
@@ -211,8 +218,8 @@ def _count(splitters: Sequence[Keys], columns: list[Floats], span: Span) -> list
     return count_at(splitters, columns)
 
 
-def _gather(zones: Sequence[Zones], columns: list[Floats], span: Span) -> list[Part]:
-    return gather(zones, columns)
+def _gather(zones: Sequence[KeyRanges], columns: list[Floats], span: Span) -> list[RangeContents]:
+    return contents_of(zones, columns)
 
 
 def _neighbours(shares: Sequence[float], count: int) -> list[int]:

@@ -12,7 +12,12 @@ from dpmask.clustering.scaling import Constrained, Inputs, constrained, covarian
 from dpmask.constraints.sets import parse_constraints
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.covariance import CovarianceSums
-from dpmask.kernels.rounding_with_constraints import Grid, OffGridError, make_grid, onto_grid
+from dpmask.kernels.rounding_with_constraints import (
+    ConstrainedRounding,
+    NoRoundingError,
+    constrained_rounding,
+    rounded_with_constraints,
+)
 from dpmask.table.checks import require_complete, require_finite
 from dpmask.table.columns import float_kind, rounding_step, type_range
 from dpmask.table.encoders.numeric import Scale
@@ -30,7 +35,7 @@ class Variables(NamedTuple):
     columns: tuple[str, ...]
     scale: Scale
     limits: Constrained | None
-    grid: Grid
+    grid: ConstrainedRounding
     low: Floats
     high: Floats
     texts: tuple[str, ...]
@@ -41,7 +46,7 @@ class Variables(NamedTuple):
 
     def finished(self, rows: Floats) -> Floats:
         """Rows as they are released: on the grid of their types, the constraints still held."""
-        return onto_grid(rows, self.grid, self.scale.sd)
+        return rounded_with_constraints(rows, self.grid, self.scale.sd)
 
 
 def checked_covariance(table: Table, columns: Sequence[str], least: int, who: str) -> CovarianceSums:
@@ -74,8 +79,10 @@ def _make(
     written = parse_constraints(texts, group)
     lower, upper = np.maximum(written.lower, lowest), np.minimum(written.upper, highest)
     try:
-        grid = make_grid(written.exact, [rounding_step(k) for k in kinds], [float_kind(k) for k in kinds], lower, upper)
-    except OffGridError as error:
+        grid = constrained_rounding(
+            written.exact, [rounding_step(k) for k in kinds], [float_kind(k) for k in kinds], lower, upper
+        )
+    except NoRoundingError as error:
         raise JobError(
             f"{who}: constraints {', '.join(texts)}: {error}. Store one of the columns as a float, or as a decimal "
             "with enough digits."

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpmask.engine.passes import Span, reduce_blocks
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.hash_sample import Chosen, choose, merge_chosen, record_words_of
+from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, record_words_of
 from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, nearest
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.wilson import wilson
@@ -149,7 +149,7 @@ class _Seen(NamedTuple):
 
     before: Moments
     after: Moments
-    chosen: Chosen
+    chosen: HashSample
 
 
 class _Attack(NamedTuple):
@@ -195,7 +195,7 @@ def _see(attack: _Attack, rows: Rows, span: Span) -> _Seen:
     chosen = values[:, whole]
     words = record_words_of(list(chosen), attack.seed)
     return _Seen(
-        column_moments(before), column_moments(after), choose(words, whole + span.first, chosen, attack.sample)
+        column_moments(before), column_moments(after), hash_sample(words, whole + span.first, chosen, attack.sample)
     )
 
 
@@ -203,7 +203,7 @@ def _both_seen(sample: int, left: _Seen, right: _Seen) -> _Seen:
     return _Seen(
         merge_moments(left.before, right.before),
         merge_moments(left.after, right.after),
-        merge_chosen(left.chosen, right.chosen, sample),
+        merge_hash_samples(left.chosen, right.chosen, sample),
     )
 
 
