@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.scaling import Scale, require_weights
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.covariance import Spread, merge_spread, spread
+from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.lake.reading import Rows
+from dpmask.table.checks import (
+    ColumnSummary,
+    constant_column,
+    require_complete,
+    require_no_infinities,
+    require_values,
+    require_weights,
+)
 from dpmask.table.columns import floats, require_numeric
-from dpmask.table.encoders.one_hot import Predictors, find_predictors
+from dpmask.table.encoders.base import EncodedColumns
+from dpmask.table.encoders.numeric import NumericEncoder, Scale
+from dpmask.table.encoders.one_hot import find_predictors
 from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
@@ -71,12 +80,12 @@ class Counted(NamedTuple):
 class Design(NamedTuple):
     """What is predicted from what, the scales of both, and the column of the records' weights, if there is one."""
 
-    predictors: Predictors
+    predictors: EncodedColumns
     dependents: tuple[str, ...]
     weight: str | None
     inputs: Scale
     outputs: Scale
-    seen: Moments | Spread  # of the predictors' numbers, then of the dependents
+    seen: Moments | CovarianceSums  # of the predictors' numbers, then of the dependents
     counted: Counted
     who: str
 
@@ -95,15 +104,20 @@ class Design(NamedTuple):
         """p: coefficients of a model for each dependent."""
         return 1 + len(self.inputs.mean)
 
+    @property
+    def numeric(self) -> list[int]:
+        """The places of the predictors' numbers that are no levels of a category."""
+        names = {part.column for part in self.predictors.parts if isinstance(part, NumericEncoder)}
+        return [place for place, name in enumerate(self.predictors.sources) if name in names]
+
     def units(self, rows: Rows, span: Span) -> Units:
         """A block's records without their weights; NaN where a value is missing, infinite ones refused."""
-        x = self.predictors.values(rows, self.who)
-        y = np.array([floats(rows, name) for name in self.dependents])
-        if np.isinf(x).any() or np.isinf(y).any():
-            raise InputError(f"{self.who}: the table has infinite values. Make them null, or drop those records.")
+        x, y = self.predictors.values(rows), _floats(rows, self.dependents)
+        require_no_infinities(x, self.who)
+        require_no_infinities(y, self.who)
         z = np.ones((self.width, x.shape[1]))
-        z[1:] = (x - self.inputs.mean[:, None]) / self.inputs.sd[:, None]
-        return Units(z, (y - self.outputs.mean[:, None]) / self.outputs.sd[:, None])
+        z[1:] = self.inputs.upright.to_units(x)
+        return Units(z, self.outputs.upright.to_units(y))
 
     def weighted(self, rows: Rows, span: Span) -> Units:
         """A block's records with their weights."""
@@ -116,14 +130,13 @@ class Design(NamedTuple):
 
     def to_original(self, values: Floats) -> Floats:
         """Dependents x rows, back in the units they came in."""
-        return values * self.outputs.sd[:, None] + self.outputs.mean[:, None]
+        return self.outputs.upright.to_original(values)
 
     def numbers(self) -> tuple[list[str], NDArray[np.int64], Floats, Floats]:
         """The columns that are numbers, how many values each has, and their ranges."""
-        places = [n for n, name in enumerate(self.predictors.sources) if name not in self.predictors.levels]
-        names = [self.predictors.sources[place] for place in places] + list(self.dependents)
-        at = places + list(range(len(self.predictors.sources), len(self.seen.values)))
-        return names, self.seen.values[at], self.seen.low[at], self.seen.high[at]
+        sources = [*self.predictors.sources, *self.dependents]
+        at = [*self.numeric, *range(self.predictors.size, len(sources))]
+        return [sources[n] for n in at], self.seen.values[at], self.seen.low[at], self.seen.high[at]
 
     def coefficients(self, models: Floats) -> Floats:
         """Models (... x p x dependents) in original units, the constant first."""
@@ -133,7 +146,7 @@ class Design(NamedTuple):
         return np.concatenate([constant[..., None, :], slopes], axis=-2)
 
 
-_Look = tuple[Moments | Spread, Counted]
+_FirstPass = tuple[Moments | CovarianceSums, Counted]
 
 
 def make_design(
@@ -152,16 +165,18 @@ def make_design(
     """
     require_numeric(table.masked_schema, [*dependents, *([weight] if weight else [])], who)
     predictors = find_predictors(table, independents, who)
-    seen, counted = _look(table, predictors, tuple(dependents), weight, who)
+    columns = [*predictors.columns, *dependents, *([weight] if weight else [])]
+    task, merge = partial(_first_pass, predictors, tuple(dependents), weight, who), partial(_merge, weight is not None)
+    seen, counted = table.reduce_rows(columns, task, merge, f"{who}: means")
     _check(seen, [*predictors.sources, *dependents], table.rows, who, drop=drop)
-    if isinstance(seen, Spread) and not seen.complete > 0.0:
+    if isinstance(seen, CovarianceSums) and not seen.complete > 0.0:
         raise InputError(f"{who}: column '{weight}' must be above 0 in a record without missing values.")
     varied = (seen.low < seen.high) & (seen.sd > 0.0)
-    count = len(predictors.sources)
-    for number, name in enumerate(dependents, start=count):
-        if not varied[number]:
-            raise InputError(f"{who}: dependent '{name}' is constant: there is nothing to predict. Take it out.")
-    # a constant independent says nothing: its deviations are 0, and solving leaves it out
+    count = predictors.size
+    for name, varies in zip(dependents, varied[count:], strict=True):
+        if not varies:
+            raise constant_column(who, name)
+    # a constant independent explains nothing: its deviations are 0, and solving leaves it out
     sd = np.where(varied, seen.sd, 1.0)
     inputs, outputs = Scale(seen.mean[:count], sd[:count]), Scale(seen.mean[count:], sd[count:])
     return Design(predictors, tuple(dependents), weight, inputs, outputs, seen, counted, who)
@@ -173,28 +188,22 @@ def check_weight(weight: str | None, others: Sequence[str], who: str) -> None:
         raise JobError(f"{who}: weight must name a column other than dependents and independents; got {weight!r}.")
 
 
-def _look(table: Table, predictors: Predictors, dependents: tuple[str, ...], weight: str | None, who: str) -> _Look:
-    """Means, deviations and ranges, in one pass."""
-    columns = [*predictors.columns, *dependents, *([weight] if weight else [])]
-    task = partial(_means, predictors, dependents, weight, who)
-    merge = partial(_merge_looks, merge_spread if weight else merge_moments)
-    return table.reduce_rows(columns, task, merge, f"{who}: means")
-
-
-def _means(
-    predictors: Predictors, dependents: tuple[str, ...], weight: str | None, who: str, rows: Rows, span: Span
-) -> _Look:
-    values, weights = _values(predictors, dependents, who, rows), _weights(rows, weight, who)
-    seen = column_moments(values) if weights is None else spread(values, weights)
+def _first_pass(
+    predictors: EncodedColumns, dependents: tuple[str, ...], weight: str | None, who: str, rows: Rows, span: Span
+) -> _FirstPass:
+    """A block's means, deviations and ranges."""
+    values, weights = [*predictors.values(rows), *_floats(rows, dependents)], _weights(rows, weight, who)
+    seen = column_moments(values) if weights is None else covariance_sums(values, weights)
     return seen, Counted.of(values, weights, span.first)
 
 
-def _merge_looks(merge: Callable[[Any, Any], Moments | Spread], left: _Look, right: _Look) -> _Look:
+def _merge(weighted: bool, left: Any, right: Any) -> _FirstPass:
+    merge = merge_covariance_sums if weighted else merge_moments
     return merge(left[0], right[0]), left[1].plus(right[1])
 
 
-def _values(predictors: Predictors, dependents: tuple[str, ...], who: str, rows: Rows) -> list[Floats]:
-    return [*predictors.values(rows, who), *(floats(rows, name) for name in dependents)]
+def _floats(rows: Rows, columns: Sequence[str]) -> Floats:
+    return np.array([floats(rows, name) for name in columns])
 
 
 def _weights(rows: Rows, weight: str | None, who: str) -> Floats | None:
@@ -205,16 +214,10 @@ def _weights(rows: Rows, weight: str | None, who: str) -> Floats | None:
     return weights
 
 
-def _check(seen: Moments | Spread, columns: Sequence[str], rows: int, who: str, *, drop: bool) -> None:
-    for number, column in enumerate(columns):
-        missing = rows - int(seen.values[number]) - int(seen.infinite[number])
-        if seen.infinite[number]:
-            raise InputError(f"{who}: column '{column}' holds infinite values in {seen.infinite[number]} records.")
-        if not seen.values[number]:
-            raise InputError(f"{who}: column '{column}' has no value in any record. Take it out.")
-        if missing and not drop:
-            raise InputError(
-                f"{who}: column '{column}' is missing in {missing} records. Fill them in or drop them, or see nulls."
-            )
-        if not np.isfinite(seen.sd[number]):
+def _check(seen: ColumnSummary, columns: Sequence[str], rows: int, who: str, *, drop: bool) -> None:
+    require_values(seen, columns, who)
+    if not drop:
+        require_complete(seen, columns, rows, who, ". Fill them in or drop them, or see nulls.")
+    for column, sd in zip(columns, seen.sd, strict=True):
+        if not np.isfinite(sd):
             raise InputError(f"{who}: column '{column}' is too large for its standard deviation. Rescale it.")

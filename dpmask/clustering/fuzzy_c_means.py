@@ -5,7 +5,7 @@ sharply: m near 1 and large lambda are almost crisp. A tolerance kappa lets each
 to that distance before it counts; constraints such as net + tax = gross hold for every centre, in original units.
 
 Papers: Torra 2020 (EFCM, constraints: Props. 1-5), Torra, Endo and Miyamoto 2009 (tolerance). Passes over the data: one
-for the spread, then one for each iteration, usually below 12 (see dpmask.clustering.iteration). Memory per task: one
+for the covariance, then one for each iteration, usually below 12 (dpmask.clustering.iteration). Memory per task: one
 block of the clustered columns; blocks stay in memory between passes where they fit. Nothing of size records x clusters
 is made, but for ``memberships``, which are lazy.
 """
@@ -26,21 +26,22 @@ from dpmask.clustering.scaling import (
     Constrained,
     Inputs,
     Preparation,
-    Scale,
     collapse_threshold,
     constrained,
+    covariance_of,
     joined,
-    spread_of,
 )
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key, record_uniforms
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.covariance import Spread
+from dpmask.kernels.covariance import CovarianceSums
 from dpmask.kernels.fuzzy.center_sums import CenterSums, labels, largest_fuzziness, memberships, merge
 from dpmask.parameters import require_choice, require_flag, require_integer, require_number
 from dpmask.table import table as tables
+from dpmask.table.checks import require_complete, require_values, require_varied
 from dpmask.table.columns import is_numeric, require_numeric
+from dpmask.table.encoders.numeric import Scale
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +110,7 @@ class FuzzyCMeans:
         subkey = make_key(self.who, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-means")
         source = tables.as_table(table, self.who)
         inputs = self._inputs(source.masked_schema, columns, weight)
-        seen = spread_of(source, inputs, self.who)
+        seen = covariance_of(source, inputs, self.who)
         self._check(seen, inputs.columns)
         scale = Scale(seen.mean, seen.sd) if self.standardise else Scale(0.0 * seen.mean, 0.0 * seen.mean + 1.0)
         limits = constrained(self.constraints, inputs.columns, scale, self.who)
@@ -133,25 +134,14 @@ class FuzzyCMeans:
             raise JobError(f"{self.who}: the table has no numeric column.")
         return inputs
 
-    def _check(self, seen: Spread, columns: Sequence[str]) -> None:
+    def _check(self, seen: CovarianceSums, columns: Sequence[str]) -> None:
         """Refuse what cannot be clustered, without showing a value."""
-        for number, name in enumerate(columns):
-            missing = seen.rows - seen.values[number] - seen.infinite[number]
-            if seen.infinite[number]:
-                raise InputError(
-                    f"{self.who}: column '{name}' holds infinite values in {seen.infinite[number]} records."
-                )
-            if not seen.values[number]:
-                raise InputError(f"{self.who}: column '{name}' has no value in any record. Take it out of columns.")
-            if missing and self.nulls == "refuse":
-                raise InputError(
-                    f"{self.who}: column '{name}' is missing in {missing} records. nulls='drop' leaves such records "
-                    "out, nulls='partial' uses the values they have."
-                )
-            if self.standardise and not (seen.low[number] < seen.high[number] and seen.sd[number] > 0.0):
-                raise InputError(
-                    f"{self.who}: column '{name}' is constant, it cannot be standardised. Take it out of columns."
-                )
+        require_values(seen, columns, self.who)
+        if self.nulls == "refuse":
+            advice = ". nulls='drop' leaves such records out, nulls='partial' uses the values they have."
+            require_complete(seen, columns, seen.rows, self.who, advice)
+        if self.standardise:
+            require_varied(seen, columns, self.who)
         if seen.rows < self.clusters:
             raise InputError(
                 f"{self.who}: {self.clusters} clusters need at least as many records; there are {seen.rows}."

@@ -64,8 +64,7 @@ def find_starts(clusters: int, table: Table, design: Design, groups: Sequence[li
 def _start(clusters: int, sample: Sequence[Run], design: Design, group: list[int], key: Subkey) -> Start:
     """The start of a group, from the sample."""
     varied = (design.seen.low < design.seen.high) & (design.seen.sd > 0.0)
-    categories = design.predictors.levels
-    inputs = [1 + n for n, name in enumerate(design.predictors.sources) if name not in categories and varied[n]]
+    inputs = [1 + place for place in design.numeric if varied[place]]
     draws = record_uniforms(key, 0, _STARTS * clusters).reshape(_STARTS, clusters)
     (start,) = map_blocks(partial(_solved, inputs, group, draws), sample, f"{design.who}: start")
     return start

@@ -13,27 +13,14 @@ from dpmask.clustering.iteration import Records
 from dpmask.constraints.sets import Constraints, parse_constraints
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Span
-from dpmask.errors import InputError, JobError
-from dpmask.kernels.covariance import Spread, merge_spread, spread
+from dpmask.errors import JobError
+from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
 from dpmask.kernels.projection import Feasible, InconsistentConstraintsError, feasible_set, project
+from dpmask.table.checks import require_weights
+from dpmask.table.encoders.numeric import Scale
 from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
-
-
-class Scale(NamedTuple):
-    """z = (x - mean) / sd, each column by its own."""
-
-    mean: Floats
-    sd: Floats
-
-    def to_units(self, values: Floats) -> Floats:
-        """From original units to those of the clustering; columns along the last axis."""
-        return (values - self.mean) / self.sd
-
-    def to_original(self, values: Floats) -> Floats:
-        """And back."""
-        return values * self.sd + self.mean
 
 
 class Inputs(NamedTuple):
@@ -59,20 +46,14 @@ class Inputs(NamedTuple):
         return columns[: len(self.columns)], weights, tolerances
 
 
-def require_weights(values: Floats, name: str, who: str) -> None:
-    """Refuse weights or tolerances that are missing, infinite or negative."""
-    if not (np.isfinite(values) & (values >= 0)).all():
-        raise InputError(f"{who}: column '{name}' must hold a number >= 0 in every record.")
-
-
-def spread_of(table: Table, inputs: Inputs, who: str) -> Spread:
+def covariance_of(table: Table, inputs: Inputs, who: str) -> CovarianceSums:
     """Means, deviations and covariances of the clustered columns, in one pass."""
-    return table.reduce(inputs.names, partial(_spread, inputs, who), merge_spread, "spread")
+    return table.reduce(inputs.names, partial(_covariance, inputs, who), merge_covariance_sums, "spread")
 
 
-def _spread(inputs: Inputs, who: str, columns: Sequence[Floats]) -> Spread:
+def _covariance(inputs: Inputs, who: str, columns: Sequence[Floats]) -> CovarianceSums:
     values, weights, _ = inputs.split(columns, who)
-    return spread(values, weights)
+    return covariance_sums(values, weights)
 
 
 class Preparation(NamedTuple):
@@ -86,22 +67,21 @@ class Preparation(NamedTuple):
     def records(self, columns: Sequence[Floats], span: Span) -> Records:
         """All records of a block."""
         values, weights, tolerances = self.inputs.split(columns, self.who)
-        block = np.empty((len(values), len(values[0])))
-        for number, column in enumerate(values):
-            np.subtract(column, self.scale.mean[number], out=block[number])
-            block[number] /= self.scale.sd[number]
+        block = np.array(values)
+        block -= self.scale.mean[:, None]  # in place: a block is large
+        block /= self.scale.sd[:, None]
         records = Records(block, weights, tolerances)
-        return _chosen(records, np.all(~np.isnan(block), axis=0)) if self.drop else records
+        return _kept(records, np.all(~np.isnan(block), axis=0)) if self.drop else records
 
     def sample(self, key: Subkey, share: float, columns: Sequence[Floats], span: Span) -> Records:
         """Each record of a block with this probability, by its own draw: the same records for any partitioning."""
         if share < 1.0:
-            chosen = record_uniforms(key, span.first, len(columns[0])) < share
-            columns = [column[chosen] for column in columns]
+            drawn = record_uniforms(key, span.first, len(columns[0])) < share
+            columns = [column[drawn] for column in columns]
         return self.records(columns, span)
 
 
-def _chosen(records: Records, rows: NDArray[np.bool_]) -> Records:
+def _kept(records: Records, rows: NDArray[np.bool_]) -> Records:
     if rows.all():
         return records
     values, weights, tolerances = records

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from dpmask.table.columns import require_known
-from dpmask.table.encoders.category import find_values, told_lacking
+from dpmask.table.encoders.category import count_texts, describe_lacking
 from dpmask.table.lake import read_lake
 from dpmask.table.taxonomy import Branch, read_taxonomy
 
@@ -29,7 +29,7 @@ def check_taxonomy(file: str, lake: str, column: str | None) -> CheckedTaxonomy:
     name = column or PurePosixPath(file).stem.removeprefix("adult_hierarchy_")
     source = read_lake(lake)
     require_known(source.schema, [name], f"{_WHO}: take another --column")
-    found = find_values(source, [name], {}, _WHO)[name]
+    found = count_texts(source, [name], _WHO)[name]
     known = set(tree.values())
     lacking = {text: count for text, count in found.texts.items() if text not in known}
     covered = sum(found.texts.values()) - sum(lacking.values())
@@ -38,7 +38,7 @@ def check_taxonomy(file: str, lake: str, column: str | None) -> CheckedTaxonomy:
         f"{name}: {len(known)} values on {tree.levels} levels, {used} of them in the lake; {covered:,} of "
         f"{source.rows:,} records covered, {found.missing:,} missing"
     )
-    told = f"{_WHO}: column '{name}': {told_lacking(lacking)}" if lacking else None
+    told = f"{_WHO}: column '{name}': {describe_lacking(lacking)}" if lacking else None
     return CheckedTaxonomy(list(_lines(tree, found.texts, 0)), summary, told)
 
 

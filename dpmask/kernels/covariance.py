@@ -2,6 +2,11 @@
 
 Each column's own mean and variance come from the values it has; covariances from the complete records. Merged as in
 Chan, Golub and LeVeque (1979).
+
+Three kernels sum moments, because they sum different things and their last bits reach releases. This one is weighted
+and complete-case: clusterings, correlated noise and linkage are scaled by it. ``moments`` takes each column by itself,
+unweighted and with means to twice the precision, at a fraction of the cost. ``comoments`` takes each pair of columns
+over the records that have both, up to order 4, for what is measured and not released.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
-class Spread(NamedTuple):
+class CovarianceSums(NamedTuple):
     """One block's share. Arrays have an entry for each column."""
 
     rows: int
@@ -43,8 +48,8 @@ class Spread(NamedTuple):
         return self.products / (self.complete if self.complete > 0.0 else 1.0)
 
 
-def spread(columns: Sequence[Floats], weights: Floats | None = None) -> Spread:
-    """The spread of one block, given as its columns; NaN is a missing value. Without weights each record weighs 1."""
+def covariance_sums(columns: Sequence[Floats], weights: Floats | None = None) -> CovarianceSums:
+    """The sums of one block, given as its columns; NaN is a missing value. Without weights each record weighs 1."""
     block = np.array(columns)
     rows = block.shape[1]
     weight = np.ones(rows) if weights is None else weights
@@ -60,7 +65,7 @@ def spread(columns: Sequence[Floats], weights: Floats | None = None) -> Spread:
     complete = float(kept_weight.sum())
     center = (kept * kept_weight).sum(axis=1) / (complete if complete > 0.0 else 1.0)
     kept = kept - center[:, None]
-    return Spread(
+    return CovarianceSums(
         rows,
         present.sum(axis=1),
         infinite,
@@ -75,14 +80,14 @@ def spread(columns: Sequence[Floats], weights: Floats | None = None) -> Spread:
     )
 
 
-def merge_spread(left: Spread, right: Spread) -> Spread:
-    """The spread of both parts together."""
+def merge_covariance_sums(left: CovarianceSums, right: CovarianceSums) -> CovarianceSums:
+    """The sums of both parts together."""
     weight, complete = left.weight + right.weight, left.complete + right.complete
     share = right.weight / np.where(weight > 0.0, weight, 1.0)
     step = right.mean - left.mean
     part = right.complete / complete if complete > 0.0 else 0.0
     jump = right.center - left.center
-    return Spread(
+    return CovarianceSums(
         left.rows + right.rows,
         left.values + right.values,
         left.infinite + right.infinite,

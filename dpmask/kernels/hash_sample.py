@@ -13,7 +13,7 @@ from dpmask.kernels.keys import Words, new_keys, with_word
 Floats = NDArray[np.float64]
 
 
-class Chosen(NamedTuple):
+class HashSample(NamedTuple):
     """Some records: their words, in order, their positions and their values (columns x records)."""
 
     words: Words
@@ -30,18 +30,18 @@ def record_words_of(columns: Sequence[Floats], draw: int) -> Words:
     return keys.first
 
 
-def choose(words: Words, positions: NDArray[np.int64], values: Floats, most: int) -> Chosen:
+def hash_sample(words: Words, positions: NDArray[np.int64], values: Floats, most: int) -> HashSample:
     """The records with the smallest words. Equal ones are in the order of their values, then of their positions."""
     picked = np.argpartition(words, most - 1)[:most] if len(words) > most else np.arange(len(words))
     if len(picked):
         picked = np.flatnonzero(words <= words[picked].max())
     order = picked[np.lexsort((positions[picked], *values[:, picked], words[picked]))][:most]
-    return Chosen(words[order], positions[order], values[:, order])
+    return HashSample(words[order], positions[order], values[:, order])
 
 
-def merge_chosen(left: Chosen, right: Chosen, most: int) -> Chosen:
+def merge_hash_samples(left: HashSample, right: HashSample, most: int) -> HashSample:
     """The smallest of both."""
-    return choose(
+    return hash_sample(
         np.concatenate([left.words, right.words]),
         np.concatenate([left.positions, right.positions]),
         np.concatenate([left.values, right.values], axis=1),

@@ -25,11 +25,11 @@ _SLACK = 1e-9  # relative: a bound missed by less is only rounding
 _CHOICES = 12  # columns that are tried rounded up and down, 2^12 rows
 
 
-class OffGridError(ValueError):
+class NoRoundingError(ValueError):
     """No row of the columns' types keeps the equalities; the message says which columns are in the way."""
 
 
-class Grid(NamedTuple):
+class ConstrainedRounding(NamedTuple):
     """How a row gets onto the grid: steps of the columns, and the dependent ones as functions of the others."""
 
     steps: Floats  # 1 for integers, 0.01 for two decimals, 0 for floats
@@ -46,20 +46,20 @@ class Grid(NamedTuple):
         return np.setdiff1d(np.arange(len(self.steps)), self.dependent)
 
 
-def make_grid(
+def constrained_rounding(
     equalities: Sequence[Equality], steps: Sequence[Fraction], kinds: Sequence[str], lower: Floats, upper: Floats
-) -> Grid:
-    """The grid of columns with these steps (0: floats), or OffGridError. The equalities must not contradict."""
+) -> ConstrainedRounding:
+    """The grid of columns with these steps (0: floats), or NoRoundingError. The equalities must not contradict."""
     bounded = np.isfinite(lower) | np.isfinite(upper)
     columns = range(len(steps))
     wish = sorted(columns, key=lambda j: (steps[j] != 0, float(np.finfo(kinds[j]).eps), bool(bounded[j]), -j))
     rows = [([*coefficients, constant]) for coefficients, constant in equalities]
     for tried, (reduced, pivots) in enumerate(_reductions(rows, wish)):
         if all(_computable(row, pivot, steps) for row, pivot in zip(reduced, pivots, strict=True)):
-            return _grid(reduced, pivots, steps, kinds, lower, upper)
+            return _rounding(reduced, pivots, steps, kinds, lower, upper)
         if tried > _TRIES:
             break
-    raise OffGridError("no column of whole numbers can be computed from the others without a remainder")
+    raise NoRoundingError("no column of whole numbers can be computed from the others without a remainder")
 
 
 def _reductions(
@@ -96,21 +96,21 @@ def _computable(row: Sequence[Fraction], pivot: int, steps: Sequence[Fraction]) 
     )
 
 
-def _grid(
+def _rounding(
     rows: list[list[Fraction]],
     pivots: tuple[int, ...],
     steps: Sequence[Fraction],
     kinds: Sequence[str],
     lower: Floats,
     upper: Floats,
-) -> Grid:
+) -> ConstrainedRounding:
     factors = np.array([[float(-value) for value in row[:-1]] for row in rows]).reshape(len(rows), len(steps))
     factors[np.arange(len(pivots)), list(pivots)] = 0.0
     constants = np.array([float(row[-1]) for row in rows])
     sizes = np.array([float(step) for step in steps])
     low = np.array([_inside(bound, kind, np.inf) for bound, kind in zip(lower, kinds, strict=True)])
     high = np.array([_inside(bound, kind, -np.inf) for bound, kind in zip(upper, kinds, strict=True)])
-    return Grid(sizes, tuple(kinds), low, high, np.array(pivots, np.intp), factors, constants)
+    return ConstrainedRounding(sizes, tuple(kinds), low, high, np.array(pivots, np.intp), factors, constants)
 
 
 def _inside(bound: float, kind: str, inward: float) -> float:
@@ -121,7 +121,7 @@ def _inside(bound: float, kind: str, inward: float) -> float:
     return float(np.nextafter(number, number.dtype.type(inward)) if outside else number)
 
 
-def onto_grid(rows: Floats, grid: Grid, scale: Floats) -> Floats:
+def rounded_with_constraints(rows: Floats, grid: ConstrainedRounding, scale: Floats) -> Floats:
     """Rows (rows x columns) on the grid, each near its own; near is in units of ``scale``."""
     result = _completed(_rounded(rows, grid), grid)
     for at in np.flatnonzero(_broken(result, grid)):
@@ -129,7 +129,7 @@ def onto_grid(rows: Floats, grid: Grid, scale: Floats) -> Floats:
     return np.clip(result, grid.lower, grid.upper)  # only rounding is left
 
 
-def _rounded(rows: Floats, grid: Grid) -> Floats:
+def _rounded(rows: Floats, grid: ConstrainedRounding) -> Floats:
     """Each column by itself, inside its bounds."""
     result = rows.copy()
     for j in grid.free:
@@ -141,7 +141,7 @@ def _rounded(rows: Floats, grid: Grid) -> Floats:
     return result
 
 
-def _ends(grid: Grid, j: int) -> tuple[Any, Any]:
+def _ends(grid: ConstrainedRounding, j: int) -> tuple[Any, Any]:
     """The first and the last step inside a column's bounds."""
     step = grid.steps[j]
     slack = _SLACK * (1.0 + np.abs(np.array([grid.lower[j], grid.upper[j]])) / step)
@@ -149,7 +149,7 @@ def _ends(grid: Grid, j: int) -> tuple[Any, Any]:
     return np.ceil(grid.lower[j] / step - slack[0]), np.floor(grid.upper[j] / step + slack[1])
 
 
-def _completed(rows: Floats, grid: Grid) -> Floats:
+def _completed(rows: Floats, grid: ConstrainedRounding) -> Floats:
     """The dependent columns computed. Terms are added in the order of the columns: the sum that people would check."""
     for number, j in enumerate(grid.dependent):
         total = np.full(len(rows), 0.0)
@@ -161,7 +161,7 @@ def _completed(rows: Floats, grid: Grid) -> Floats:
     return rows
 
 
-def _broken(rows: Floats, grid: Grid) -> NDArray[np.bool_]:
+def _broken(rows: Floats, grid: ConstrainedRounding) -> NDArray[np.bool_]:
     slack = np.array([max(_SLACK, float(np.finfo(kind).eps)) for kind in grid.kinds])
     below = rows < grid.lower - slack * (1.0 + np.abs(grid.lower))
     above = rows > grid.upper + slack * (1.0 + np.abs(grid.upper))
@@ -169,7 +169,7 @@ def _broken(rows: Floats, grid: Grid) -> NDArray[np.bool_]:
     return broken
 
 
-def _nearest(row: Floats, grid: Grid, scale: Floats) -> Floats:
+def _nearest(row: Floats, grid: ConstrainedRounding, scale: Floats) -> Floats:
     """The nearest row that keeps all bounds, among those with some columns rounded up and others down."""
     moved = [j for j in grid.free if grid.steps[j] > 0.0 and grid.factors[:, j].any()][:_CHOICES]
     for choices in (range(2), range(-1, 3)) if len(moved) <= _CHOICES // 2 else (range(2),):
@@ -183,4 +183,4 @@ def _nearest(row: Floats, grid: Grid, scale: Floats) -> Floats:
         if len(candidates):
             best: Floats = candidates[np.argmin((((candidates - row) / scale) ** 2).sum(axis=1))]
             return best
-    raise OffGridError("rounding to the columns' types breaks a bound or an equality")
+    raise NoRoundingError("rounding to the columns' types breaks a bound or an equality")

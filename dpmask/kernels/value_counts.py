@@ -14,21 +14,27 @@ Counts = NDArray[np.int64]
 MOST_VALUES = 1 << 16
 
 
-class Tally(NamedTuple):
-    """Different keys, sorted, and how often each occurs; cut off where there are too many."""
+class ValueCounts(NamedTuple):
+    """Different keys, sorted, and how often each occurs; cut off where there are more than ``most``."""
 
     keys: Words
     counts: Counts
+    most: int
 
     @property
     def many(self) -> bool:
         """Whether there were more values than are counted."""
-        return len(self.keys) > MOST_VALUES
+        return len(self.keys) > self.most
 
-    def beside(self, other: Tally) -> tuple[Counts, Counts]:
+    def beside(self, other: ValueCounts) -> tuple[Counts, Counts]:
         """The counts of both at each key that either has."""
         keys = np.union1d(self.keys, other.keys)
         return self._at(keys), other._at(keys)
+
+    def plus(self, other: ValueCounts) -> ValueCounts:
+        """The counts of both parts together."""
+        keys, most = np.union1d(self.keys, other.keys), self.most + 1
+        return ValueCounts(keys[:most], (self._at(keys) + other._at(keys))[:most], self.most)
 
     def _at(self, keys: Words) -> Counts:
         counts = np.zeros(len(keys), np.int64)
@@ -36,16 +42,7 @@ class Tally(NamedTuple):
         return counts
 
 
-def tally(keys: Words) -> Tally:
-    """One block's count."""
-    return _held(*np.unique(keys, return_counts=True))
-
-
-def merge_tallies(left: Tally, right: Tally) -> Tally:
-    """The counts of both parts together."""
-    keys = np.union1d(left.keys, right.keys)
-    return _held(keys, left._at(keys) + right._at(keys))
-
-
-def _held(keys: Words, counts: Counts) -> Tally:
-    return Tally(keys[: MOST_VALUES + 1], counts[: MOST_VALUES + 1])
+def value_counts(keys: Words, most: int = MOST_VALUES) -> ValueCounts:
+    """One block's counts."""
+    found, counts = np.unique(keys, return_counts=True)
+    return ValueCounts(found[: most + 1], counts[: most + 1], most)

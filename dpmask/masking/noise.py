@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dpmask.engine.draws import Subkey, make_key, record_normals
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.covariance import merge_spread, spread
+from dpmask.kernels.covariance import covariance_sums, merge_covariance_sums
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.noise import add_noise, mixed, mixing_matrix
 from dpmask.lake.reading import Rows
@@ -115,7 +115,7 @@ class NoiseAddition:
 
     def _mixing(self, source: tables.Table) -> Floats:
         """What turns independent draws into draws with the correlations of the complete records."""
-        seen = source.reduce(self.columns, spread, merge_spread, "noise: correlations")
+        seen = source.reduce(self.columns, covariance_sums, merge_covariance_sums, "noise: correlations")
         if seen.complete < _FEWEST:
             raise InputError(f"{_WHO}: correlated noise needs at least {_FEWEST} complete records.")
         variances = np.diag(seen.covariance)

@@ -24,14 +24,14 @@ from numpy.typing import NDArray
 
 from dpmask.engine.draws import Subkey, make_key, record_normals
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.rotation import haar_orthogonal, rotated
 from dpmask.lake.reading import Rows
 from dpmask.masking.draw_purpose import told_apart
 from dpmask.masking.fitted import FittedColumns
 from dpmask.parameters import require_columns
 from dpmask.table import table as tables
-from dpmask.table.checks import require_spread, require_spread_by_footers
+from dpmask.table.checks import require_complete, require_finite_rows, require_spread, require_spread_by_footers
 from dpmask.table.columns import as_floats, float_schema, floats, require_numeric, room
 
 _WHO = "RandomRotation"
@@ -80,7 +80,7 @@ class RandomRotation:
         self.check(source)
         seen = source.reduce(self.columns, column_moments, merge_moments, "rotation: range")
         require_spread(seen, self.columns, _WHO)
-        self._require_complete(seen, source.rows)
+        require_complete(seen, self.columns, source.rows, _WHO, f", which cannot be rotated. {_ADVICE}")
         own = secret.subkey(f"rotation {told_apart(source, self.columns, seen.values, seen.low, seen.high)}")
         size = len(self.columns)
         matrix = haar_orthogonal(record_normals(own, 0, size * size).reshape(size, size))
@@ -88,14 +88,6 @@ class RandomRotation:
         for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
         return fitted
-
-    def _require_complete(self, seen: Moments, rows: int) -> None:
-        for column, values in zip(self.columns, seen.values.tolist(), strict=True):
-            if values < rows:
-                raise InputError(
-                    f"{_WHO}: column '{column}' is missing in {rows - values} records, which cannot be "
-                    f"rotated. {_ADVICE}"
-                )
 
 
 @dataclass(frozen=True)
@@ -114,17 +106,13 @@ class FittedRotation(FittedColumns):
         columns = [floats(rows, column) for column in self.inputs]
         turned = rotated(columns, self.matrix, [room(rows.num_rows) for _ in columns])
         if not np.isfinite(sum(float(values.sum()) for values in turned)):
-            raise InputError(f"{_WHO}: {self._refused(columns)}")
+            require_finite_rows(columns, self.inputs, _WHO, "rotated")
+            raise InputError(
+                f"{_WHO}: the table has values too large to be rotated. Divide their columns by a power of ten first."
+            )
         for column, values in zip(self.inputs, turned, strict=True):
             rows = as_floats(rows, column, values)
         return rows
-
-    def _refused(self, columns: list[NDArray[np.float64]]) -> str:
-        """What is wrong with a block that is not all finite once it is rotated."""
-        gaps = [name for name, values in zip(self.inputs, columns, strict=True) if not np.isfinite(values).all()]
-        if not gaps:
-            return "the table has values too large to be rotated. Divide their columns by a power of ten first."
-        return f"column '{gaps[0]}' has missing or infinite values, which cannot be rotated. {_ADVICE}"
 
     def masked_schema(self, schema: Any) -> Any:
         """Rotated columns are doubles."""

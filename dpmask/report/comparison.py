@@ -9,6 +9,7 @@ column.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +21,8 @@ from dpmask.engine.passes import Span
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
 from dpmask.kernels.order.histogram import Bars, Counts, Grid, common_bars, even_grid, grid_counts
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import category_counts, floats, is_category, is_numeric, rounding_step
+from dpmask.table.columns import floats, is_category, is_numeric, rounding_step
+from dpmask.table.encoders.texts import TextCounts
 from dpmask.table.sample_rows import stretches
 from dpmask.table.table import Table
 
@@ -35,15 +37,12 @@ _LARGEST = 1e308
 _MOST_CATEGORIES = 1000
 _SHOWN_CATEGORIES = 12
 
-Tally = dict[str, int] | None
-"""How many records have each category; None where there are too many to tell."""
-
 
 class Seen(NamedTuple):
-    """One block's share of one table: grid counts of numbers, tallies of categories, and sums for correlations."""
+    """One block's share of one table: grid counts of numbers, counts of categories, and sums for correlations."""
 
     counts: list[Counts]
-    tallies: list[Tally]
+    texts: list[TextCounts]
     sums: CoMoments | None
 
 
@@ -64,7 +63,7 @@ class Look:
         """What is seen in the rows of one block."""
         return Seen(
             [grid_counts(floats(rows, name), grid) for name, grid in self.grids.items()],
-            [category_counts(rows, name, _MOST_CATEGORIES) for name in self.categories],
+            [TextCounts.of(rows, name, most=_MOST_CATEGORIES) for name in self.categories],
             comoments([floats(rows, name) for name in self.related], 2) if self.related else None,
         )
 
@@ -86,11 +85,11 @@ class Comparison:
         """The distributions and correlations, ready for a report."""
         numbers = [name for name in self.columns if all(map(is_numeric, self.kinds[name]))]
         sides = [
-            dict(zip(look.categories, seen.tallies, strict=True))
+            dict(zip(look.categories, seen.texts, strict=True))
             for look, seen in ((self.before, before), (self.after, after))
         ]
         drawn = _numbers(numbers, self.after.grids, before.counts, after.counts)
-        drawn |= {name: _category(name, sides[0].get(name), tally) for name, tally in sides[1].items()}
+        drawn |= {name: _category(name, sides[0].get(name), texts) for name, texts in sides[1].items()}
         return {
             "columns": [drawn.get(name) or _not_drawn(name, self.kinds[name]) for name in self.columns],
             "correlations": _correlations(self.after.related, before.sums, after.sums),
@@ -150,16 +149,9 @@ def merge_seen(left: Seen, right: Seen) -> Seen:
     """What was seen in both parts together."""
     return Seen(
         [one + two for one, two in zip(left.counts, right.counts, strict=True)],
-        [_both(one, two) for one, two in zip(left.tallies, right.tallies, strict=True)],
+        [one.plus(two) for one, two in zip(left.texts, right.texts, strict=True)],
         merge_comoments(left.sums, right.sums) if left.sums and right.sums else None,
     )
-
-
-def _both(left: Tally, right: Tally) -> Tally:
-    if left is None or right is None:
-        return None
-    total = {text: left.get(text, 0) + right.get(text, 0) for text in {**left, **right}}
-    return total if len(total) <= _MOST_CATEGORIES else None
 
 
 def _numbers(
@@ -195,13 +187,14 @@ def _clean(edges: list[float]) -> list[float]:
     return written if len(set(written)) == len(edges) else edges
 
 
-def _category(name: str, before: Tally, after: Tally) -> dict[str, Any]:
-    if after is None:
+def _category(name: str, before: TextCounts | None, after: TextCounts) -> dict[str, Any]:
+    if after.many:
         return {"column": name, "kind": "none", "reason": f"has more than {_MOST_CATEGORIES:,} different values"}
-    sides = [before or {}, after]
-    order = sorted({**after, **sides[0]}, key=lambda text: (-after.get(text, 0), -sides[0].get(text, 0), text))
+    before = None if before is None or before.many else before
+    sides = [before.texts if before else Counter[str](), after.texts]
+    order = sorted(sides[0] | sides[1], key=lambda text: (-sides[1][text], -sides[0][text], text))
     shown, rest = order[:_SHOWN_CATEGORIES], order[_SHOWN_CATEGORIES:]
-    counts = [[side.get(text, 0) for text in shown] + [sum(side.get(text, 0) for text in rest)] for side in sides]
+    counts = [[side[text] for text in shown] + [sum(side[text] for text in rest)] for side in sides]
     labels = [*shown, f"{len(rest)} other values"]
     last = None if rest else -1
     return {

@@ -1,66 +1,138 @@
-"""Refusals that speak of a table's values, without showing any."""
+"""Refusals of columns that are missing, infinite, empty or constant; no message shows a value.
+
+They read the summaries that a first pass makes anyway, or the footers of a lake before anything is read.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpmask.errors import InputError
-from dpmask.kernels.moments import Moments
 from dpmask.lake.footers import is_empty_range
 from dpmask.table.table import Table
 
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
-def require_finite(moments: Moments, columns: Sequence[str], who: str) -> None:
+
+class ColumnSummary(Protocol):
+    """What is asked of a summary of columns, weighted or not; each has an entry for each column."""
+
+    @property
+    def values(self) -> Counts:
+        """How many values are present and finite."""
+
+    @property
+    def infinite(self) -> Counts:
+        """How many are infinite."""
+
+    @property
+    def low(self) -> Floats:
+        """The smallest one."""
+
+    @property
+    def high(self) -> Floats:
+        """The largest one."""
+
+    @property
+    def sd(self) -> Floats:
+        """The standard deviation."""
+
+
+def require_finite(found: ColumnSummary, columns: Sequence[str], who: str, *, what: str = "column") -> None:
     """Refuse columns that are infinite somewhere."""
+    for column, count in zip(columns, found.infinite, strict=True):
+        if count:
+            raise infinite_column(who, column, f" in {count} records", what)
+
+
+def require_values(found: ColumnSummary, columns: Sequence[str], who: str) -> None:
+    """Refuse columns that are infinite somewhere, or empty."""
+    require_finite(found, columns, who)
+    for column, count in zip(columns, found.values, strict=True):
+        if not count:
+            raise empty_column(who, column)
+
+
+def require_complete(found: ColumnSummary, columns: Sequence[str], rows: int, who: str, advice: str) -> None:
+    """Refuse columns that are missing in some of so many records; ``advice`` follows the sentence that says so."""
+    for column, count in zip(columns, found.values + found.infinite, strict=True):
+        if count < rows:
+            raise InputError(f"{who}: column '{column}' is missing in {rows - count} records{advice}")
+
+
+def require_varied(found: ColumnSummary, columns: Sequence[str], who: str) -> None:
+    """Refuse columns that are constant, or so by their records' weights."""
     for number, column in enumerate(columns):
-        if moments.infinite[number]:
-            raise _infinite(who, column, f"in {moments.infinite[number]} records")
+        if not (found.low[number] < found.high[number] and found.sd[number] > 0.0):
+            raise constant_column(who, column)
 
 
-def require_spread(moments: Moments, columns: Sequence[str], who: str) -> None:
+def require_spread(found: ColumnSummary, columns: Sequence[str], who: str) -> None:
     """Refuse columns that are infinite somewhere, empty, or constant."""
-    require_values(moments, columns, who)
+    require_values(found, columns, who)
     for number, column in enumerate(columns):
-        if moments.values[number] == 1:
+        if found.values[number] == 1:
             raise InputError(f"{who}: column '{column}' has a value in one record only; at least 2 are needed.")
-        if moments.low[number] == moments.high[number]:
-            raise _constant(who, column)
-        if not 0.0 < moments.sd[number] < math.inf:
+        if found.low[number] == found.high[number]:
+            raise constant_column(who, column)
+        if not 0.0 < found.sd[number] < math.inf:
             raise InputError(
                 f"{who}: column '{column}' is too large or too small for its standard deviation. Rescale it."
             )
 
 
-def require_values(moments: Moments, columns: Sequence[str], who: str) -> None:
-    """Refuse columns that are infinite somewhere, or empty."""
-    require_finite(moments, columns, who)
-    for number, column in enumerate(columns):
-        if not moments.values[number]:
-            raise _empty(who, column)
-
-
 def require_spread_by_footers(table: Table, columns: Sequence[str], who: str) -> None:
-    """The same refusals, as far as a lake's footers can tell, before anything is read."""
+    """The same refusals, as far as a lake's footers show it, before anything is read."""
     for column in columns:
         facts = table.facts.get(column)
         if facts is None or column in table.changed or facts.low is None:
             continue
         if is_empty_range(facts.low):
-            raise _empty(who, column)
+            raise empty_column(who, column)
         if isinstance(facts.low, float) and (math.isinf(facts.low) or math.isinf(facts.high)):
-            raise _infinite(who, column, "somewhere")
+            raise infinite_column(who, column, " somewhere")
         if facts.low == facts.high:
-            raise _constant(who, column)
+            raise constant_column(who, column)
 
 
-def _infinite(who: str, column: str, where: str) -> InputError:
-    return InputError(f"{who}: column '{column}' holds infinite values {where}. Make them null, or drop those records.")
+def require_finite_rows(values: Sequence[Floats], columns: Sequence[str], who: str, done: str) -> None:
+    """Refuse a block with a value that is missing or infinite, so that it cannot be ``done``: grouped, rotated."""
+    for column, some in zip(columns, values, strict=True):
+        if not np.isfinite(some).all():
+            raise InputError(
+                f"{who}: column '{column}' has missing or infinite values, which cannot be {done}. Fill them in, drop "
+                "those records, or take the column out."
+            )
 
 
-def _empty(who: str, column: str) -> InputError:
-    return InputError(f"{who}: column '{column}' has no value in any record. Take it out of columns.")
+def require_no_infinities(values: Sequence[Floats] | Floats, who: str) -> None:
+    """Refuse a block with an infinite value."""
+    if np.isinf(values).any():
+        raise InputError(f"{who}: the table has infinite values. Make them null, or drop those records.")
 
 
-def _constant(who: str, column: str) -> InputError:
+def require_weights(values: Floats, column: str, who: str) -> None:
+    """Refuse weights or tolerances that are missing, infinite or negative."""
+    if not (np.isfinite(values) & (values >= 0)).all():
+        raise InputError(f"{who}: column '{column}' must hold a number >= 0 in every record.")
+
+
+def infinite_column(who: str, column: str, where: str = "", what: str = "column") -> InputError:
+    """The error of infinite values."""
+    return InputError(f"{who}: {what} '{column}' holds infinite values{where}. Make them null, or drop those records.")
+
+
+def empty_column(who: str, column: str, where: str = "any record") -> InputError:
+    """The error of a column without values."""
+    return InputError(f"{who}: column '{column}' has no value in {where}. Take it out of columns.")
+
+
+def constant_column(who: str, column: str) -> InputError:
+    """The error of a column with one value only."""
     return InputError(f"{who}: column '{column}' is constant, its standard deviation is 0. Take it out of columns.")

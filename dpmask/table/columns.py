@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -71,37 +71,9 @@ def is_category(kind: Any) -> bool:
     return bool(text or pa.types.is_boolean(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind))
 
 
-def numbers_of_texts(rows: Rows, column: str, number: Callable[[str], float]) -> Floats:
-    """A number for each value of a category column, made from its text once a block; NaN where it is missing."""
-    array = _whole_array(rows.column(column))
-    if pa.types.is_null(array.type):
-        return np.full(len(array), np.nan)
-    coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-    size = len(coded.dictionary)
-    places = pc.fill_null(pc.cast(coded.indices, pa.int64()), size).to_numpy(zero_copy_only=False)
-    used = np.flatnonzero(np.bincount(places, minlength=size + 1)[:size])
-    texts = pc.cast(coded.dictionary.take(pa.array(used)), pa.string()).to_pylist()
-    table = np.full(size + 1, np.nan)
-    table[used] = [np.nan if text is None else number(text) for text in texts]
-    return table[places]
-
-
-def category_counts(rows: Rows, column: str, most: int) -> dict[str, int] | None:
-    """How many rows have each text of a category column, missing ones left out; None if there are more than so many."""
-    array = _whole_array(rows.column(column))
-    if pa.types.is_null(array.type):
-        return {}
-    found = pc.value_counts(array.drop_null())
-    if len(found) > most:
-        return None
-    values = found.field("values")
-    texts = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
-    return dict(zip(pc.cast(texts, pa.string()).to_pylist(), found.field("counts").to_pylist(), strict=True))
-
-
 def floats(rows: Rows, column: str) -> Floats:
     """One column as doubles, a missing value as NaN; without a copy where it is that already."""
-    array = _whole_array(rows.column(column))
+    array = whole_array(rows.column(column))
     if array.type != pa.float64():
         array = pc.cast(array, pa.float64(), safe=False)
     if array.null_count:
@@ -125,7 +97,7 @@ def with_floats(rows: Rows, column: str, values: Floats) -> Rows:
     old = rows.column(place)
     valid = None
     if old.null_count:
-        valid = _whole_array(old.is_valid()).buffers()[1]
+        valid = whole_array(old.is_valid()).buffers()[1]
         values = np.where(np.isnan(values), 0.0, values) if not pa.types.is_floating(field.type) else values
     return rows.set_column(place, field, of_type(values, field.type, valid))
 
@@ -134,7 +106,7 @@ def as_floats(rows: Rows, column: str, values: Floats) -> Rows:
     """The rows with this column's values replaced by doubles, whatever its type was; its nulls are kept."""
     place = rows.schema.get_field_index(column)
     old = rows.column(place)
-    valid = _whole_array(old.is_valid()).buffers()[1] if old.null_count else None
+    valid = whole_array(old.is_valid()).buffers()[1] if old.null_count else None
     array = pa.Array.from_buffers(pa.float64(), len(values), [valid, pa.py_buffer(values)])
     return rows.set_column(place, _float_field(rows.schema.field(place)), array)
 
@@ -176,7 +148,7 @@ def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:
 
 def stored(rows: Rows, column: str) -> NDArray[Any]:
     """The values of a numeric column as they are stored, to the last digit of a decimal. Anything stands for a null."""
-    array = _whole_array(rows.column(column))
+    array = whole_array(rows.column(column))
     size = array.type.bit_width // 8
     kind = f"u{size}" if size <= _WORD else f"V{size}"
     return np.frombuffer(array.buffers()[1], kind, len(array), size * array.offset)
@@ -186,14 +158,15 @@ def with_stored(rows: Rows, column: str, places: NDArray[np.int64], values: NDAr
     """The rows with other stored values of this column at some places, none of them null."""
     place = rows.schema.get_field_index(column)
     field, old = rows.schema.field(place), rows.column(place)
-    valid = _whole_array(old.is_valid()).buffers()[1] if old.null_count else None
+    valid = whole_array(old.is_valid()).buffers()[1] if old.null_count else None
     changed = stored(rows, column).copy()
     changed[places] = values
     array = pa.Array.from_buffers(field.type, len(changed), [valid, pa.py_buffer(changed.view(np.uint8))])
     return rows.set_column(place, field, array)
 
 
-def _whole_array(chunked: Any) -> Any:
+def whole_array(chunked: Any) -> Any:
+    """A column's values in one piece."""
     return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
 
 

@@ -1,4 +1,4 @@
-"""Columns that masking makes in place of others: of another type, or several for one."""
+"""New columns in place of others: of another type, or several for one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dpmask.lake.reading import Rows
 
 
-class Made(NamedTuple):
-    """The name and the Arrow type of a column that is made."""
+class NewColumn(NamedTuple):
+    """The name and the Arrow type of a new column."""
 
     name: str
     kind: Any
@@ -25,35 +25,35 @@ class Made(NamedTuple):
         return pa.array(values, self.kind).take(pa.array(places))
 
 
-def text_column(name: str) -> Made:
+def text_column(name: str) -> NewColumn:
     """A column of texts."""
-    return Made(name, pa.string())
+    return NewColumn(name, pa.string())
 
 
-def float_column(name: str) -> Made:
+def float_column(name: str) -> NewColumn:
     """A column of floats."""
-    return Made(name, pa.float64())
+    return NewColumn(name, pa.float64())
 
 
-def date_column(name: str) -> Made:
+def date_column(name: str) -> NewColumn:
     """A column of days."""
-    return Made(name, pa.date32())
+    return NewColumn(name, pa.date32())
 
 
-def replaced_schema(schema: Any, made: Mapping[str, Sequence[Made]]) -> Any:
+def replaced_schema(schema: Any, new: Mapping[str, Sequence[NewColumn]]) -> Any:
     """The schema with columns of other types, or other columns, in the places of some."""
     fields = []
     for field in schema:
-        if field.name in made:
-            fields += [pa.field(one.name, one.kind) for one in made[field.name]]
+        if field.name in new:
+            fields += [pa.field(one.name, one.kind) for one in new[field.name]]
         else:
             fields.append(field)
     return pa.schema(fields, metadata=schema.metadata)
 
 
-def with_made(rows: Rows, made: Mapping[str, tuple[Sequence[Made], Sequence[Any]]]) -> Rows:
-    """The rows with the made columns in the places of those they are made of."""
-    for column, (fields, arrays) in made.items():
+def with_new_columns(rows: Rows, new: Mapping[str, tuple[Sequence[NewColumn], Sequence[Any]]]) -> Rows:
+    """The rows with new columns in the places of those they replace."""
+    for column, (fields, arrays) in new.items():
         place = rows.schema.get_field_index(column)
         rows = rows.remove_column(place)
         for number, (field, array) in enumerate(zip(fields, arrays, strict=True)):

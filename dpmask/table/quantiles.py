@@ -27,7 +27,13 @@ from dpmask.kernels.order.float_order import (
     merge_counts,
     order_keys,
 )
-from dpmask.kernels.order.partial_sort import Known, Part, gather, merge_parts, zones_of
+from dpmask.kernels.order.partial_sort import (
+    PartialSort,
+    RangeContents,
+    contents_of,
+    key_ranges,
+    merge_contents,
+)
 from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
@@ -69,11 +75,13 @@ def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: 
         for search, cuts, found in zip(searches, splitters, counted, strict=True):
             search.narrow(cuts, found)
         splitters = [search.splitters() for search in searches]
-    zones = [zones_of(search.zones) for search in searches]
+    zones = [key_ranges(search.zones) for search in searches]
     if any(len(some.ends) for some in zones):
-        gathered: list[Part] = table.reduce(columns, partial(gather, zones), merge_parts, f"{label}: collect")
+        gathered: list[RangeContents] = table.reduce(
+            columns, partial(contents_of, zones), merge_contents, f"{label}: collect"
+        )
         for search, some, part in zip(searches, zones, gathered, strict=True):
-            search.answer(Known(some, part))
+            search.answer(PartialSort(some, part))
     return [Ordered(search.size, search.values(rows)) for search, rows in zip(searches, wanted, strict=True)]
 
 
@@ -158,7 +166,7 @@ class Search:
         at = {rank: (key, key) for rank, key in self.answers.items()}
         return [at[rank] if rank in at else self.open[rank][:2] for rank in ranks]
 
-    def answer(self, known: Known) -> None:
+    def answer(self, known: PartialSort) -> None:
         """Read the open ranks off what is known of their brackets."""
         self.answers |= {rank: known.at(rank) for rank in self.open}
 

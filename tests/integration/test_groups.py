@@ -11,7 +11,7 @@ from parts import in_parts
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.table.encoders import value_codes as domains
+from dpmask.table.encoders import value_codes
 
 measure = sys.modules[dpmask.risk.groups.__module__]
 QUASI = [["age", "region"], ["children", "member"]]
@@ -138,7 +138,7 @@ def test_lakes_and_numbers_in_bins(tmp_path, frame, monkeypatch):
     wanted = dpmask.risk.groups(frame, frame, quasi=["age"], sensitive=["children", "income"])
     found = dpmask.risk.groups(lake, lake, quasi=["age"], sensitive=["children", "income"])
     assert found.parts == wanted.parts
-    monkeypatch.setattr(domains, "_FEW_NUMBERS", 1)
+    monkeypatch.setattr(value_codes, "_FEW_NUMBERS", 1)
     binned = dpmask.risk.groups(lake, lake, quasi=["age"], sensitive=["children"])
     # fewer than 20 values, each with more than a twentieth: bins are the values
     names = ("distinct", "entropy", "confidence")
@@ -168,7 +168,7 @@ def test_bad_arguments(frame, changes, error, text):
 def test_bad_tables(frame, monkeypatch):
     with pytest.raises(InputError, match="has no record"):
         dpmask.risk.groups(frame, frame.iloc[:0], quasi=["age"])
-    monkeypatch.setattr(domains, "_MANY_CATEGORIES", 10)
+    monkeypatch.setattr(value_codes, "_MANY_CATEGORIES", 10)
     with pytest.raises(JobError, match="column 'name' has more than 10 different values"):
         dpmask.risk.groups(frame, frame, quasi=["age"], sensitive=["name"])
 

@@ -11,7 +11,7 @@ from scipy.stats import ortho_group
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.hash_sample import choose, merge_chosen, record_words_of
+from dpmask.kernels.hash_sample import hash_sample, merge_hash_samples, record_words_of
 from dpmask.kernels.linkage.neighbours import Queries, merge_nearest, nearest
 from dpmask.kernels.linkage.recovery import linear, rotation
 
@@ -153,12 +153,12 @@ def test_nearest_merge_to_those_of_the_whole():
 def test_the_chosen_are_the_smallest_wherever_they_lie():
     values = np.random.default_rng(1).integers(0, 9, (2, 200)).astype(float)
     words, places = record_words_of(list(values), 3), np.arange(200)
-    whole = choose(words, places, values, 20)
+    whole = hash_sample(words, places, values, 20)
     cuts = [slice(0, 5), slice(5, 5), slice(5, 120), slice(120, 200)]
-    parts = [choose(words[c], places[c], values[:, c], 20) for c in cuts]
+    parts = [hash_sample(words[c], places[c], values[:, c], 20) for c in cuts]
     merged = parts[0]
     for part in parts[1:]:
-        merged = merge_chosen(merged, part, 20)
+        merged = merge_hash_samples(merged, part, 20)
     assert merged.positions.tolist() == whole.positions.tolist()
     assert sorted(words)[:20] == whole.words.tolist()
     assert set(record_words_of(list(values), 4)) != set(words)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dpmask.kernels.comoments import comoments, merge_comoments
-from dpmask.kernels.order.edge_lookup import grid_over, slot_counts, slot_counts_and_rows
+from dpmask.kernels.order.edge_lookup import edge_counts, edge_counts_and_rows, edge_lookup
 from dpmask.kernels.order.float_order import count_at, from_keys, order_keys, window
-from dpmask.kernels.order.partial_sort import Known, gather, merge_parts, zones_of
+from dpmask.kernels.order.partial_sort import PartialSort, contents_of, key_ranges, merge_contents
 from dpmask.kernels.regression.logistic import basis, fitted_chances
-from dpmask.kernels.value_counts import MOST_VALUES, merge_tallies, tally
+from dpmask.kernels.value_counts import MOST_VALUES, value_counts
 
 POWERS = [(1, 1), (2, 0), (0, 2), (2, 1), (2, 2), (3, 1), (1, 3), (4, 0)]
 
@@ -114,11 +114,11 @@ def test_slots_are_those_of_a_search(edges, kind):
     above = np.searchsorted(cuts, values, "right")
     expected = 2 * above - np.isin(values, cuts)
     expected[0] = 2 * len(cuts) + 1
-    grid = grid_over(cuts)
+    grid = edge_lookup(cuts)
     some = np.arange(2 * len(cuts) + 2) % 3 == 1
-    counts, rows = slot_counts_and_rows(values, grid, some)
+    counts, rows = edge_counts_and_rows(values, grid, some)
     assert (rows == np.flatnonzero(some[expected])).all()
-    for found in (counts, slot_counts(values, grid)):
+    for found in (counts, edge_counts(values, grid)):
         assert (found == np.bincount(expected, minlength=2 * len(cuts) + 2)).all()
 
 
@@ -137,12 +137,12 @@ def test_zones_hold_what_lies_inside_and_count_their_ends():
     values = np.array([3.0, -1.0, np.nan, 0.0, 7.0, -np.inf, np.inf, 2.0, 3.0])
     key = [int(k) for k in order_keys(np.array([-1.0, 2.0, 3.0, 7.0]))]
     low, high = -(1 << 63), (1 << 63) - 1
-    zones = zones_of([(low, key[0]), (key[0], key[2]), (key[3], high)])
-    ((below, through, inside),) = gather([zones], [values])
+    zones = key_ranges([(low, key[0]), (key[0], key[2]), (key[3], high)])
+    ((below, through, inside),) = contents_of([zones], [values])
     assert from_keys(zones.ends).tolist() == [-np.inf, -1.0, 3.0, 7.0, np.inf]
     assert (below.tolist(), through.tolist()) == ([0, 1, 4, 6, 7], [1, 2, 6, 7, 8])
     assert from_keys(inside).tolist() == [0.0, 2.0]
-    assert [len(part) for part in gather([zones_of([])], [values])[0]] == [0, 0, 0]
+    assert [len(part) for part in contents_of([key_ranges([])], [values])[0]] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", ["continuous", "tied"])
@@ -152,9 +152,9 @@ def test_a_column_known_in_zones(kind):
     values[:5] = np.nan
     ordered = np.sort(values)[:-5]
     pairs = [tuple(sorted(pair)) for pair in order_keys(rng.choice(ordered, (6, 2))).tolist()]  # they overlap
-    zones = zones_of([*pairs, pairs[0][:1] * 2])
-    parts = [gather([zones], [part]) for part in np.array_split(values, 4)]
-    known = Known(zones, merge_parts(merge_parts(*parts[:2]), merge_parts(*parts[2:]))[0])
+    zones = key_ranges([*pairs, pairs[0][:1] * 2])
+    parts = [contents_of([zones], [part]) for part in np.array_split(values, 4)]
+    known = PartialSort(zones, merge_contents(merge_contents(*parts[:2]), merge_contents(*parts[2:]))[0])
     low, high = (from_keys(np.array(ends)) for ends in zip(*pairs, strict=True))
     inside = np.array([((low <= x) & (x <= high)).any() for x in ordered])
     keys = order_keys(ordered)
@@ -180,13 +180,13 @@ def test_a_window_is_what_the_rounded_difference_says():
         assert (np.abs(np.nextafter(last, np.inf) - centers) > reach).all()
 
 
-def test_tallies_by_hand():
-    one, two = tally(np.array([5, 3, 5], np.uint64)), tally(np.array([9, 3], np.uint64))
-    both = merge_tallies(one, two)
+def test_value_counts_by_hand():
+    one, two = value_counts(np.array([5, 3, 5], np.uint64)), value_counts(np.array([9, 3], np.uint64))
+    both = one.plus(two)
     assert (both.keys.tolist(), both.counts.tolist()) == ([3, 5, 9], [2, 2, 1])
     assert [part.tolist() for part in one.beside(two)] == [[1, 2, 0], [1, 0, 1]]
     assert not both.many
-    assert merge_tallies(both, tally(np.arange(MOST_VALUES + 9, dtype=np.uint64))).many
+    assert both.plus(value_counts(np.arange(MOST_VALUES + 9, dtype=np.uint64))).many
 
 
 def test_a_logistic_regression_is_scikit_learns():

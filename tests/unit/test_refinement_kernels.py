@@ -9,8 +9,9 @@ import dpmask
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.refinement import cells as kernel
 from dpmask.masking.refinement import drops as refinement_drops
+from dpmask.masking.refinement import method as refinement_method
 from dpmask.masking.refinement import rounds as refinement_rounds
-from dpmask.table.encoders import category as coding
+from dpmask.table.encoders import interval
 
 A, B, C, D, E, F = ((leaf, ()) for leaf in "abcdef")
 TREE = ("any", (("ab", (A, B)), C, ("def", (D, E, F))))
@@ -229,8 +230,8 @@ def test_values_that_were_not_there_at_the_fit():
 
 def test_many_different_numbers_are_cut_at_quantiles(monkeypatch):
     """Cuts are at values that occur, and groups hold, though not every value is a place to cut."""
-    monkeypatch.setattr(coding, "MOST_CODES", 50)
-    monkeypatch.setattr(coding, "_QUANTILES", 16)
+    monkeypatch.setattr(refinement_method, "MOST_CODES", 50)
+    monkeypatch.setattr(interval, "_QUANTILES", 16)
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"n": rng.normal(size=500)})
     found = dpmask.TopDownRefinement(requirements=[(["n"], 40)], domains={"n": [-9, 9]}).fit(frame, seed=1)

@@ -12,7 +12,8 @@ from dpmask.errors import DpmaskError
 from dpmask.kernels.keys import RowKeys
 from dpmask.kernels.refinement.dropped import among, sorted_keys
 from dpmask.masking.refinement import drops as refinement_drops
-from dpmask.table.encoders import category as coding
+from dpmask.masking.refinement import method as refinement_method
+from dpmask.table.encoders import interval
 
 KINDS = {"any": {"ab": ["a", "b"], "c": [], "def": ["d", "e", "f"]}}
 
@@ -57,8 +58,8 @@ def dropping(frame, requirements, guided, share):
 def test_bounds_are_those_of_records_left(guided, quantiles, monkeypatch):
     """Over random tables: every inner bound is a value of a record that is left, and every interval holds one."""
     if quantiles:
-        monkeypatch.setattr(coding, "MOST_CODES", 10)
-        monkeypatch.setattr(coding, "_QUANTILES", 7)
+        monkeypatch.setattr(refinement_method, "MOST_CODES", 10)
+        monkeypatch.setattr(interval, "_QUANTILES", 7)
     dropped = 0
     for seed in range(30):
         frame, requirements = random_case(seed)

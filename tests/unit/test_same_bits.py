@@ -11,7 +11,7 @@ import pytest
 from dpmask.kernels.cells import grow_tree, principal_direction, projections
 from dpmask.kernels.comoments import comoments
 from dpmask.kernels.compile import read_only
-from dpmask.kernels.covariance import spread
+from dpmask.kernels.covariance import covariance_sums
 from dpmask.kernels.deviation import gaps
 from dpmask.kernels.fuzzy.center_sums import center_sums, labels, memberships
 from dpmask.kernels.fuzzy.draws import closeness, draw_centers
@@ -89,7 +89,7 @@ CASES = {
     "comoments": (lambda block: comoments(list(block), 4), BLOCK),
     "comoments-gaps": (lambda block: comoments(list(block), 4), GAPS),
     "moments": (lambda block: column_moments(list(block)), GAPS),
-    "spread": (lambda block, weights: spread(list(block), weights), GAPS, WEIGHTS),
+    "spread": (lambda block, weights: covariance_sums(list(block), weights), GAPS, WEIGHTS),
     "gaps": (lambda x, y: gaps([*x, *y]), BLOCK, MASKED),
     "direction": (principal_direction, BLOCK),
     "projections": (projections, BLOCK, CENTERS[0]),

@@ -1,7 +1,7 @@
-"""Where values lie among sorted edges, found by a grid over the edges instead of a sort of the values.
+"""Where values lie among sorted edges, found by a table over the edges instead of a sort of the values.
 
 Edges e_0 < e_1 < ... make slots: 2 i + 1 is the value e_i itself, 2 i what lies between e_(i-1) and e_i; a missing
-value gets one slot more, the last. The grid has coarse cells, even between the edges' 1 % and 99 % quantiles, and in
+value gets one slot more, the last. The table has coarse cells, even between the edges' 1 % and 99 % quantiles, and in
 each of them fine ones, even between its first and its last edge and as many as its edges deserve: so most fine cells
 hold one edge at most, also where values are skewed or in clumps. A value is compared with that one edge; where a cell
 has several its place is found by halving. Cells are worked out a strip at a time, in a loop of its own that becomes
@@ -27,7 +27,7 @@ _STRIP = 1 << 10  # rows whose cells stay in the cache
 _TAIL = 100  # one edge in so many lies beyond the even coarse cells on either side
 
 
-class Grid(NamedTuple):
+class EdgeLookup(NamedTuple):
     """Edges and a NaN after them; coarse and fine cells; and how many edges lie before each fine cell."""
 
     edges: Floats
@@ -51,14 +51,14 @@ class Grid(NamedTuple):
         return float((held**2).sum() / max(held.sum(), 1.0))
 
 
-def grid_over(edges: Floats) -> Grid:
-    """A grid over different doubles, sorted."""
+def edge_lookup(edges: Floats) -> EdgeLookup:
+    """The lookup of different doubles, sorted."""
     per_edge = min(_PER_EDGE, max(_FINE // max(len(edges), 1), 1))
     left, slope, last = np.zeros((3, _COARSE + 3))
     base, starts = np.empty(_COARSE + 3, np.uint32), np.zeros(len(edges) * per_edge + _COARSE + 4, np.uint32)
-    grid = Grid(np.append(edges, np.nan), *_even(edges), left, slope, last, base, starts)
-    _lay_out(grid, per_edge)
-    return grid
+    lookup = EdgeLookup(np.append(edges, np.nan), *_even(edges), left, slope, last, base, starts)
+    _lay_out(lookup, per_edge)
+    return lookup
 
 
 def _even(edges: Floats) -> tuple[float, float]:
@@ -71,17 +71,17 @@ def _even(edges: Floats) -> tuple[float, float]:
     return (float(low), float(scale)) if 0.0 < scale < np.inf else (float(edges[0]), 0.0)
 
 
-def slot_counts(values: Floats, grid: Grid) -> Counts:
+def edge_counts(values: Floats, lookup: EdgeLookup) -> Counts:
     """How many values each slot holds."""
-    counts = np.zeros(grid.slots, np.int64)
-    _count(values, grid, np.empty(0, np.bool_), counts, np.empty(0, np.int64))
+    counts = np.zeros(lookup.slots, np.int64)
+    _count(values, lookup, np.empty(0, np.bool_), counts, np.empty(0, np.int64))
     return counts
 
 
-def slot_counts_and_rows(values: Floats, grid: Grid, wanted: NDArray[np.bool_]) -> tuple[Counts, Counts]:
+def edge_counts_and_rows(values: Floats, lookup: EdgeLookup, wanted: NDArray[np.bool_]) -> tuple[Counts, Counts]:
     """How many values each slot holds, and the rows whose slots are wanted."""
-    counts, rows = np.zeros(grid.slots, np.int64), np.empty(len(values) + 1, np.int64)
-    return counts, rows[: _count(values, grid, wanted, counts, rows)]
+    counts, rows = np.zeros(lookup.slots, np.int64), np.empty(len(values) + 1, np.int64)
+    return counts, rows[: _count(values, lookup, wanted, counts, rows)]
 
 
 # Indices are unsigned, so that no code is made for those that count from the end.
@@ -98,62 +98,62 @@ def _coarse(value: float, low: float, scale: float) -> np.uint32:
 
 
 @compiled(part=True, reassociate=False, contract=False)
-def _cell(value: float, grid: Grid) -> np.uint32:
+def _cell(value: float, lookup: EdgeLookup) -> np.uint32:
     """The number of a value's fine cell, which does not fall as values grow; the last for what is missing."""
-    coarse = _coarse(value, grid.low, grid.scale)
-    place = (value - grid.left[coarse]) * grid.slope[coarse]
+    coarse = _coarse(value, lookup.low, lookup.scale)
+    place = (value - lookup.left[coarse]) * lookup.slope[coarse]
     place = place if place > 0.0 else 0.0
-    place = place if place < grid.last[coarse] else grid.last[coarse]
-    return np.uint32(grid.base[coarse] + np.uint32(place))
+    place = place if place < lookup.last[coarse] else lookup.last[coarse]
+    return np.uint32(lookup.base[coarse] + np.uint32(place))
 
 
 @compiled(part=True, reassociate=False, contract=False)
-def _slot(value: float, cell: np.uint32, grid: Grid) -> np.uint64:
-    first, last = np.int64(grid.starts[cell]), np.int64(grid.starts[cell + np.uint32(1)])
+def _slot(value: float, cell: np.uint32, lookup: EdgeLookup) -> np.uint64:
+    first, last = np.int64(lookup.starts[cell]), np.int64(lookup.starts[cell + np.uint32(1)])
     if last - first > 1:
         while first < last:  # the first edge that is not below the value
             middle = (first + last) >> 1
-            if grid.edges[np.uint64(middle)] < value:
+            if lookup.edges[np.uint64(middle)] < value:
                 first = middle + 1
             else:
                 last = middle
-    edge = grid.edges[np.uint64(first)]  # the only one in the cell, or one above all of it
+    edge = lookup.edges[np.uint64(first)]  # the only one in the cell, or one above all of it
     return np.uint64(2 * first + int(value >= edge) + int(value > edge) + int(value != value))  # noqa: PLR0124 - NaN
 
 
 @compiled(reassociate=False, contract=False)
-def _lay_out(grid: Grid, per_edge: int) -> None:
+def _lay_out(lookup: EdgeLookup, per_edge: int) -> None:
     """Give each coarse cell its fine ones, and count the edges before each of these."""
-    edges = grid.edges[: len(grid.edges) - 1]
-    held = np.zeros(len(grid.base), np.int64)
+    edges = lookup.edges[: len(lookup.edges) - 1]
+    held = np.zeros(len(lookup.base), np.int64)
     for edge in edges:
-        held[_coarse(edge, grid.low, grid.scale)] += 1
+        held[_coarse(edge, lookup.low, lookup.scale)] += 1
     first = cells = 0
     for coarse in range(len(held)):
         fine = max(held[coarse] * per_edge, 1)
-        grid.base[coarse], grid.last[coarse] = cells, fine - 1.0
+        lookup.base[coarse], lookup.last[coarse] = cells, fine - 1.0
         if held[coarse] > 1:
             slope = (fine - 1) / (edges[first + held[coarse] - 1] - edges[first])
             if 0.0 < slope < np.inf:
-                grid.left[coarse], grid.slope[coarse] = edges[first], slope
+                lookup.left[coarse], lookup.slope[coarse] = edges[first], slope
         first += held[coarse]
         cells += fine
     for edge in edges:
-        grid.starts[_cell(edge, grid) + np.uint32(1)] += np.uint32(1)
-    for cell in range(1, len(grid.starts)):
-        grid.starts[cell] += grid.starts[cell - 1]
+        lookup.starts[_cell(edge, lookup) + np.uint32(1)] += np.uint32(1)
+    for cell in range(1, len(lookup.starts)):
+        lookup.starts[cell] += lookup.starts[cell - 1]
 
 
 @compiled(reassociate=False, contract=False)
-def _count(values: Floats, grid: Grid, wanted: NDArray[np.bool_], counts: Counts, rows: Counts) -> int:
+def _count(values: Floats, lookup: EdgeLookup, wanted: NDArray[np.bool_], counts: Counts, rows: Counts) -> int:
     """Add to the counts; if there is room, put rows in wanted slots one after the other and say how many there are."""
     cells, slots, picked = np.empty(_STRIP, np.uint32), np.empty(_STRIP, np.uint64), 0
     for start in range(0, len(values), _STRIP):
         strip = values[start : start + _STRIP]
         for row in range(len(strip)):
-            cells[row] = _cell(strip[row], grid)
+            cells[row] = _cell(strip[row], lookup)
         for row in range(len(strip)):
-            slots[row] = _slot(strip[row], cells[row], grid)
+            slots[row] = _slot(strip[row], cells[row], lookup)
             counts[slots[row]] += 1
         if len(rows):
             for row in range(len(strip)):

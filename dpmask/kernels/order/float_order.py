@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.compile import compiled
-from dpmask.kernels.order.edge_lookup import grid_over, slot_counts
+from dpmask.kernels.order.edge_lookup import edge_counts, edge_lookup
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -81,9 +81,9 @@ def _counted(values: Floats, cuts: Keys) -> Positions:
             edges, back = cuts, np.arange(len(cuts))
         else:
             edges, back = np.unique(cuts, return_inverse=True)
-        grid = grid_over(from_keys(edges))
+        grid = edge_lookup(from_keys(edges))
         if grid.crowding < _CROWDED:
-            counts = np.cumsum(slot_counts(values, grid))
+            counts = np.cumsum(edge_counts(values, grid))
             return Positions(counts[2 * back], counts[2 * back + 1])
     return positions_in(sorted_keys(values), cuts)
 

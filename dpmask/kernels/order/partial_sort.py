@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.order.edge_lookup import grid_over, slot_counts_and_rows
+from dpmask.kernels.order.edge_lookup import edge_counts_and_rows, edge_lookup
 from dpmask.kernels.order.float_order import (
     HIGHEST_DOUBLE,
     LOWEST_DOUBLE,
@@ -28,7 +28,7 @@ from dpmask.kernels.order.float_order import (
 _NO_KEY = np.iinfo(np.int64).min  # below the keys of all doubles
 
 
-class Zones(NamedTuple):
+class KeyRanges(NamedTuple):
     """Different keys in order, and whether what lies between each and the next one is wanted."""
 
     ends: Keys
@@ -41,21 +41,21 @@ class Zones(NamedTuple):
         return int(held[self.wanted].sum())
 
 
-def drawn_in(pairs: Sequence[tuple[int, int]]) -> Keys:
+def within_doubles(pairs: Sequence[tuple[int, int]]) -> Keys:
     """Pairs of keys as an array, those beyond the infinities replaced by theirs."""
     return np.clip(np.array(pairs, np.int64).reshape(-1, 2), LOWEST_DOUBLE, HIGHEST_DOUBLE)
 
 
-def zones_of(pairs: Sequence[tuple[int, int]]) -> Zones:
+def key_ranges(pairs: Sequence[tuple[int, int]]) -> KeyRanges:
     """The zones from one key through another; they may overlap."""
-    both = drawn_in(pairs)
+    both = within_doubles(pairs)
     ends = np.unique(both)
     started = np.bincount(np.searchsorted(ends, both[:, 0]), minlength=len(ends))
     ended = np.bincount(np.searchsorted(ends, both[:, 1]), minlength=len(ends))
-    return Zones(ends, np.cumsum(started - ended)[:-1] > 0)
+    return KeyRanges(ends, np.cumsum(started - ended)[:-1] > 0)
 
 
-class Part(NamedTuple):
+class RangeContents(NamedTuple):
     """How many values lie below, and at or below, each end of a zone; and the values strictly inside zones."""
 
     below: Counts
@@ -63,31 +63,31 @@ class Part(NamedTuple):
     inside: Keys
 
 
-def gather(zones: Sequence[Zones], columns: Sequence[Floats]) -> list[Part]:
+def contents_of(zones: Sequence[KeyRanges], columns: Sequence[Floats]) -> list[RangeContents]:
     """What one block has in each column's zones; NaN is a missing value."""
     return [_gathered(some, values) for some, values in zip(zones, columns, strict=True)]
 
 
-def _gathered(zones: Zones, values: Floats) -> Part:
+def _gathered(zones: KeyRanges, values: Floats) -> RangeContents:
     wanted = np.zeros(2 * len(zones.ends) + 2, np.bool_)
     wanted[2:-2:2] = zones.wanted
-    counts, rows = slot_counts_and_rows(values, grid_over(from_keys(zones.ends)), wanted)
+    counts, rows = edge_counts_and_rows(values, edge_lookup(from_keys(zones.ends)), wanted)
     sums = np.cumsum(counts)[:-2].reshape(-1, 2)
-    return Part(sums[:, 0], sums[:, 1], order_keys(values[rows]))
+    return RangeContents(sums[:, 0], sums[:, 1], order_keys(values[rows]))
 
 
-def merge_parts(left: list[Part], right: list[Part]) -> list[Part]:
+def merge_contents(left: list[RangeContents], right: list[RangeContents]) -> list[RangeContents]:
     """What both parts have in the zones."""
     return [
-        Part(one.below + two.below, one.through + two.through, np.concatenate([one.inside, two.inside]))
+        RangeContents(one.below + two.below, one.through + two.through, np.concatenate([one.inside, two.inside]))
         for one, two in zip(left, right, strict=True)
     ]
 
 
-class Known:
+class PartialSort:
     """A whole column, known in its zones."""
 
-    def __init__(self, zones: Zones, part: Part) -> None:
+    def __init__(self, zones: KeyRanges, part: RangeContents) -> None:
         self.zones, self.below, self.through = zones, part.below, part.through
         self.inside = np.sort(part.inside)
 

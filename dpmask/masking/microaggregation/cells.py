@@ -16,14 +16,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.scaling import Scale
 from dpmask.engine.draws import Subkey, record_uniforms, record_words, words_at
 from dpmask.engine.exchange import Piece, hold_exchanged
 from dpmask.engine.passes import Run, Span, hold_blocks, hold_dear, hold_joined, map_blocks, reduce_blocks
-from dpmask.errors import InputError
 from dpmask.kernels.cells import CellTree, grow_tree, route
 from dpmask.kernels.keys import counted_floats
 from dpmask.masking.microaggregation.figures import CellFigures, cell_figures
+from dpmask.table.checks import require_finite_rows
+from dpmask.table.encoders.numeric import Scale
 from dpmask.table.grouping import GroupSizes, sizes_of
 from dpmask.table.table import Table
 
@@ -139,9 +139,7 @@ def _exchanged(table: Table, shards: Shards, join: Callable[..., Piece], beside:
 def _split(shards: Shards, columns: Sequence[Floats], span: Span) -> list[Piece]:
     """A block's records by shard, with their positions."""
     values = np.array(columns)
-    for name, column in zip(shards.columns, values, strict=True):
-        if not np.isfinite(column).all():
-            raise InputError(f"{shards.who}: column '{name}' has missing or infinite values, which cannot be grouped.")
+    require_finite_rows(list(values), shards.columns, shards.who, "grouped")
     words = record_words(shards.key.subkey("ties"), span.first, values.shape[1])
     owner = route(shards.units(values), words, shards.tree)
     order = np.argsort(owner, kind="stable")

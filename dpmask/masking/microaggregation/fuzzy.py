@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 from dpmask.clustering.iteration import Model, Records, plus_plus, solve
 from dpmask.engine.draws import Subkey, make_key, record_uniforms, uniforms_at
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.covariance import Spread
+from dpmask.kernels.covariance import CovarianceSums
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
 from dpmask.kernels.fuzzy.draws import closeness, draw_centers
 from dpmask.kernels.microaggregation import merge_small
 from dpmask.masking.draw_purpose import told_apart
 from dpmask.masking.microaggregation.figures import Figures
 from dpmask.masking.microaggregation.grouped_release import Grouped, Part, cell_part, settled_groups
-from dpmask.masking.microaggregation.variables import Variables, make_variables, spread_checked
+from dpmask.masking.microaggregation.variables import Variables, checked_covariance, make_variables
 from dpmask.masking.microaggregation.whole_table import Sharpness, fit_flat
 from dpmask.parameters import require_integer, require_number
 from dpmask.table import table as tables
@@ -142,7 +142,7 @@ class FuzzyMicroaggregation:
         secret = make_key(_WHO, key=key, seed=seed)
         self.check(source)
         least = max(self.k or 1, self.clusters or 1, self.minimum_size or 1)
-        seen = spread_checked(source, self.columns, least, _WHO)
+        seen = checked_covariance(source, self.columns, least, _WHO)
         own = secret.subkey(self._purpose(source, seen))
         variables = make_variables(source.masked_schema, seen, self.groups, self.constraints, _WHO)
         parts = [self._fit_part(source, one, own.subkey(f"group {n}")) for n, one in enumerate(variables)]
@@ -151,7 +151,7 @@ class FuzzyMicroaggregation:
             warnings.warn(warning, stacklevel=2)
         return fitted
 
-    def _purpose(self, source: tables.Table, seen: Spread) -> str:
+    def _purpose(self, source: tables.Table, seen: CovarianceSums) -> str:
         return f"fuzzy microaggregation {self!r} {told_apart(source, self.columns, seen.values, seen.low, seen.high)}"
 
     def _fit_part(self, source: tables.Table, variables: Variables, key: Subkey) -> Part:

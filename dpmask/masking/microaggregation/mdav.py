@@ -27,7 +27,7 @@ from dpmask.kernels.microaggregation import mdav
 from dpmask.masking.draw_purpose import told_apart
 from dpmask.masking.microaggregation.figures import Figures
 from dpmask.masking.microaggregation.grouped_release import Grouped, Part, cell_part, settled_groups
-from dpmask.masking.microaggregation.variables import Variables, make_variables, spread_checked
+from dpmask.masking.microaggregation.variables import Variables, checked_covariance, make_variables
 from dpmask.parameters import require_integer
 from dpmask.table import table as tables
 from dpmask.table.columns import require_numeric
@@ -95,7 +95,7 @@ class Microaggregation:
         source = tables.as_table(table, _WHO)
         secret = make_key(_WHO, key=key, seed=seed)
         self.check(source)
-        seen = spread_checked(source, self.columns, self.k, _WHO)
+        seen = checked_covariance(source, self.columns, self.k, _WHO)
         own = secret.subkey(
             f"microaggregation {self!r} {told_apart(source, self.columns, seen.values, seen.low, seen.high)}"
         )

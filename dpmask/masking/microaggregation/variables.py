@@ -8,12 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpmask.clustering.scaling import Constrained, Inputs, Scale, constrained, spread_of
+from dpmask.clustering.scaling import Constrained, Inputs, constrained, covariance_of
 from dpmask.constraints.sets import parse_constraints
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.covariance import Spread
-from dpmask.kernels.rounding_with_constraints import Grid, OffGridError, make_grid, onto_grid
+from dpmask.kernels.covariance import CovarianceSums
+from dpmask.kernels.rounding_with_constraints import (
+    ConstrainedRounding,
+    NoRoundingError,
+    constrained_rounding,
+    rounded_with_constraints,
+)
+from dpmask.table.checks import require_complete, require_finite
 from dpmask.table.columns import float_kind, rounding_step, type_range
+from dpmask.table.encoders.numeric import Scale
 from dpmask.table.table import Table
 
 Floats = npt.NDArray[np.float64]
@@ -28,7 +35,7 @@ class Variables(NamedTuple):
     columns: tuple[str, ...]
     scale: Scale
     limits: Constrained | None
-    grid: Grid
+    grid: ConstrainedRounding
     low: Floats
     high: Floats
     texts: tuple[str, ...]
@@ -39,28 +46,22 @@ class Variables(NamedTuple):
 
     def finished(self, rows: Floats) -> Floats:
         """Rows as they are released: on the grid of their types, the constraints still held."""
-        return onto_grid(rows, self.grid, self.scale.sd)
+        return rounded_with_constraints(rows, self.grid, self.scale.sd)
 
 
-def spread_checked(table: Table, columns: Sequence[str], least: int, who: str) -> Spread:
+def checked_covariance(table: Table, columns: Sequence[str], least: int, who: str) -> CovarianceSums:
     """Means and deviations in one pass; values that cannot be grouped are refused, and so are too few records."""
-    seen = spread_of(table, Inputs(tuple(columns), None, None), who)
-    for number, name in enumerate(columns):
-        missing = seen.rows - seen.values[number] - seen.infinite[number]
-        if seen.infinite[number]:
-            raise InputError(f"{who}: column '{name}' holds infinite values in {seen.infinite[number]} records.")
-        if missing:
-            raise InputError(
-                f"{who}: column '{name}' is missing in {missing} records, which cannot be grouped. Fill them in, drop "
-                "those records, or take the column out."
-            )
+    seen = covariance_of(table, Inputs(tuple(columns), None, None), who)
+    require_finite(seen, columns, who)
+    advice = ", which cannot be grouped. Fill them in, drop those records, or take the column out."
+    require_complete(seen, columns, seen.rows, who, advice)
     if seen.rows < least:
         raise InputError(f"{who}: groups of {least} need at least as many records; there are {seen.rows}.")
     return seen
 
 
 def make_variables(
-    schema: Any, seen: Spread, groups: Sequence[Sequence[str]], constraints: Sequence[str], who: str
+    schema: Any, seen: CovarianceSums, groups: Sequence[Sequence[str]], constraints: Sequence[str], who: str
 ) -> list[Variables]:
     """The variables of each group, with the constraints that speak of them."""
     columns = [name for group in groups for name in group]
@@ -69,7 +70,7 @@ def make_variables(
 
 
 def _make(
-    schema: Any, seen: Spread, columns: list[str], group: tuple[str, ...], texts: Sequence[str], who: str
+    schema: Any, seen: CovarianceSums, columns: list[str], group: tuple[str, ...], texts: Sequence[str], who: str
 ) -> Variables:
     at = [columns.index(name) for name in group]
     scale = Scale(_rounded(seen.mean[at]), _rounded(np.where(seen.sd[at] > 0.0, seen.sd[at], 1.0)))
@@ -78,8 +79,10 @@ def _make(
     written = parse_constraints(texts, group)
     lower, upper = np.maximum(written.lower, lowest), np.minimum(written.upper, highest)
     try:
-        grid = make_grid(written.exact, [rounding_step(k) for k in kinds], [float_kind(k) for k in kinds], lower, upper)
-    except OffGridError as error:
+        grid = constrained_rounding(
+            written.exact, [rounding_step(k) for k in kinds], [float_kind(k) for k in kinds], lower, upper
+        )
+    except NoRoundingError as error:
         raise JobError(
             f"{who}: constraints {', '.join(texts)}: {error}. Store one of the columns as a float, or as a decimal "
             "with enough digits."

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Span, reduce_blocks
-from dpmask.errors import InputError
 from dpmask.kernels.fuzzy.draws import Closeness, closeness, merge_closeness
 from dpmask.kernels.keys import counted_floats
 from dpmask.kernels.microaggregation import merge_small
 from dpmask.lake.reading import Rows
 from dpmask.masking.microaggregation.figures import GroupFigures, leaving_sign, whole_figures
 from dpmask.masking.microaggregation.variables import Variables
+from dpmask.table.checks import require_finite_rows
 from dpmask.table.columns import floats, require_numeric, with_floats
 from dpmask.table.grouping import sizes_in
 from dpmask.table.table import Table
@@ -85,8 +85,7 @@ class DrawnRows:
     def groups(self, columns: Sequence[Floats], first: int) -> tuple[Floats, Integers]:
         """A block in clustering units, and the group of each record."""
         block = self.variables.scale.to_units(np.array(columns).T).T
-        if not np.isfinite(block).all():
-            raise InputError(f"{self.who}: the table has missing or infinite values, which cannot be grouped.")
+        require_finite_rows(list(block), self.inputs, self.who, "grouped")
         uniforms = record_uniforms(self.key, first, block.shape[1])
         return block, self.place[self.drawing.draw(block, uniforms, self.centers)]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmask.errors import JobError
 from dpmask.masking.refinement.release import parsed_bound
-from dpmask.table.encoders.category import is_date, is_ordered
+from dpmask.table.encoders.interval import is_date, is_ordered
 from dpmask.table.taxonomy import read_taxonomy
 
 WHO = "TopDownRefinement"

@@ -13,7 +13,7 @@ from dpmask.engine.passes import Span, fits_in_memory, hold_blocks, reduce_block
 from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.blocks import Coded, CodedBlock, as_held
 from dpmask.masking.refinement.guide import Labels
-from dpmask.table.encoders.category import Coding
+from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.table import Table
 
 Counts = NDArray[np.int64]
@@ -21,7 +21,7 @@ Counts = NDArray[np.int64]
 _OTHER_BYTES = 16  # a row's class and its groups
 
 
-def coded_blocks(source: Table, columns: Sequence[Coding], labels: Labels) -> Coded:
+def coded_blocks(source: Table, columns: Sequence[CodeEncoder], labels: Labels) -> Coded:
     """The table as codes, held where they fit in memory and otherwise made anew in every round."""
     names = tuple(dict.fromkeys([*(one.column for one in columns), *labels.inputs]))
     read = source.on_rows(names, partial(_code, tuple(columns), labels))
@@ -30,14 +30,14 @@ def coded_blocks(source: Table, columns: Sequence[Coding], labels: Labels) -> Co
     return Coded(hold_blocks(read, source.blocks, "refinement: codes"), as_held)
 
 
-def _code(coded: tuple[Coding, ...], labels: Labels, rows: Rows, span: Span) -> CodedBlock:
+def _code(coded: tuple[CodeEncoder, ...], labels: Labels, rows: Rows, span: Span) -> CodedBlock:
     codes = np.empty((len(coded), rows.num_rows), np.uint16)
     for place, one in enumerate(coded):
-        codes[place] = one.codes(rows)
+        codes[place] = one.encode(rows)
     return CodedBlock(codes, labels.of(rows))
 
 
-def class_counts(coded: Sequence[Coding], classes: int, blocks: Coded) -> list[Counts]:
+def class_counts(coded: Sequence[CodeEncoder], classes: int, blocks: Coded) -> list[Counts]:
     """For every attribute how often each code occurs with each class; one pass over codes."""
     count = partial(_histograms, tuple(one.size for one in coded), classes, blocks.read)
     return reduce_blocks(count, _added, blocks.blocks, "refinement: classes")

@@ -14,7 +14,8 @@ from dpmask.kernels.refinement.dropped import Flags, among
 from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.drop_blocks import Drops
 from dpmask.masking.refinement.rounds import Quasi
-from dpmask.table.encoders.category import Coding, numbers
+from dpmask.table.encoders.base import CodeEncoder
+from dpmask.table.encoders.interval import IntervalEncoder, numbers
 from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 class DroppedGroups:
     """Which rows of a block are dropped, by their codes and the nodes these are masked to."""
 
-    codings: tuple[Coding, ...]
+    codings: tuple[CodeEncoder, ...]
     nodes: tuple[NDArray[np.int32], ...]
     quasis: tuple[Quasi, ...]
     drops: Drops
@@ -36,7 +37,7 @@ class DroppedGroups:
 
     def of(self, rows: Rows) -> Flags:
         """Whether each row is dropped. A value that is not known is masked by its column, or refused there."""
-        return self._of([coding.codes(rows) for coding in self.codings])
+        return self._of([coding.encode(rows) for coding in self.codings])
 
     def _of(self, codes: list[NDArray[np.int64]]) -> Flags:
         words = [np.append(nodes, 0)[each].astype(np.uint64) for nodes, each in zip(self.nodes, codes, strict=True)]
@@ -48,11 +49,12 @@ class DroppedGroups:
 
     def lowest_left(self, rows: Rows, span: Span) -> list[Floats]:
         """For each column and code the lowest number of a row that is left, 0 for texts and missing values, or inf."""
-        codes = [coding.codes(rows) for coding in self.codings]
+        codes = [coding.encode(rows) for coding in self.codings]
         left = ~self._of(codes)
         found = []
         for coding, each in zip(self.codings, codes, strict=True):
-            values = np.zeros(len(left)) if coding.edges is None else np.nan_to_num(numbers(rows, coding.column))
+            ordered = isinstance(coding, IntervalEncoder)
+            values = np.nan_to_num(numbers(rows, coding.column)) if ordered else np.zeros(len(left))
             lowest = np.full(coding.size, np.inf)
             np.minimum.at(lowest, each[left], values[left])
             found.append(lowest)

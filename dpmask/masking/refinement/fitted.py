@@ -18,7 +18,7 @@ from dpmask.masking.refinement.release import Released, interval, parsed_bound
 from dpmask.masking.refinement.rounds import Step
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
-from dpmask.table.new_columns import with_made
+from dpmask.table.new_columns import with_new_columns
 
 if TYPE_CHECKING:
     from dpmask.masking.refinement.method import TopDownRefinement
@@ -102,7 +102,7 @@ class FittedRefinement:
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block, masked."""
-        return with_made(rows, {one.column: (one.made, one.columns(rows, WHO)) for one in self.released})
+        return with_new_columns(rows, {one.column: (one.new_columns, one.columns(rows, WHO)) for one in self.released})
 
     def masked_schema(self, schema: Any) -> Any:
         """Categories and labels become texts; bounds and midpoints numbers, or dates."""

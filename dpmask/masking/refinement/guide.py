@@ -13,7 +13,7 @@ from dpmask.clustering.partition import ALGORITHMS, FittedPartition, partition
 from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError
 from dpmask.lake.reading import Rows
-from dpmask.table.encoders.category import Coding, find_values, value_coding
+from dpmask.table.encoders.category import CategoryEncoder, category_encoder, count_texts
 from dpmask.table.table import Table
 
 DISTORTION = "distortion"
@@ -51,7 +51,7 @@ class NoLabels:
 class ColumnLabels:
     """The values of a column as classes; missing is one, too."""
 
-    coding: Coding
+    coding: CategoryEncoder
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -65,18 +65,18 @@ class ColumnLabels:
 
     def of(self, rows: Rows) -> NDArray[np.uint16]:
         """The number of each row's value."""
-        return self.coding.codes(rows).astype(np.uint16)
+        return self.coding.encode(rows).astype(np.uint16)
 
 
 def column_labels(table: Table, column: str, who: str) -> ColumnLabels:
     """The classes that a column tells; one pass."""
-    found = find_values(table, [column], {}, who)[column]
-    if len(found.texts) > _MOST_CLASSES:
+    found = count_texts(table, [column], who, most=_MOST_CLASSES)[column]
+    if found.many:
         raise JobError(
             f"{who}: the guide's column '{column}' has more than {_MOST_CLASSES} different values. Take a column of "
             "few classes, or a clustering: guide: {clusters: 6, algorithm: bisecting_kmeans}."
         )
-    return ColumnLabels(value_coding(column, found, who))
+    return ColumnLabels(category_encoder(column, found, who))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from dpmask.engine.draws import Subkey, make_key
@@ -38,8 +39,11 @@ from dpmask.masking.refinement.rounds import Outcome, Quasi, refine
 from dpmask.parameters import require_choice, require_number
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
-from dpmask.table.encoders import category as codings
-from dpmask.table.new_columns import Made, replaced_schema, text_column
+from dpmask.table.encoders.base import CodeEncoder, Look, learn
+from dpmask.table.encoders.category import MOST_CODES, CategoryEncoder, category_encoder, taxonomy_encoder
+from dpmask.table.encoders.interval import DistinctNumbers, interval_encoders, is_date
+from dpmask.table.encoders.texts import TextCounts
+from dpmask.table.new_columns import NewColumn, replaced_schema, text_column
 from dpmask.table.row_keys import require_groupable
 from dpmask.table.taxonomy import Branch, read_taxonomy
 
@@ -111,12 +115,12 @@ class TopDownRefinement:
 
     def masked_schema(self, schema: Any) -> Any:
         """The schema of what it makes of a table with this one."""
-        return replaced_schema(schema, {column: self._made(column, schema) for column in self.masks})
+        return replaced_schema(schema, {column: self._new_columns(column, schema) for column in self.masks})
 
-    def _made(self, column: str, schema: Any) -> Sequence[Made]:
+    def _new_columns(self, column: str, schema: Any) -> Sequence[NewColumn]:
         if column not in self.domains:
             return [text_column(column)]
-        return interval_columns(column, self.intervals, codings.is_date(schema.field(column).type))
+        return interval_columns(column, self.intervals, is_date(schema.field(column).type))
 
     @property
     def origins(self) -> dict[str, str]:
@@ -151,7 +155,7 @@ class TopDownRefinement:
         )
 
     def _refined(
-        self, source: tables.Table, blocks: Coded, coded: Sequence[codings.Coding], attributes: list[Attribute]
+        self, source: tables.Table, blocks: Coded, coded: Sequence[CodeEncoder], attributes: list[Attribute]
     ) -> tuple[Outcome, DroppedGroups | None]:
         """Refine the attributes; what is left out for it, if anything is."""
         quasis, rows, guided = self._quasis(), source.rows, self.guide != DISTORTION
@@ -174,20 +178,24 @@ class TopDownRefinement:
     def _columns(self, source: tables.Table) -> list[MaskedColumn]:
         """Codes for every column; whatever a taxonomy lacks or a domain does not hold is told here."""
         domains = {column: (parsed_bound(low), parsed_bound(high)) for column, (low, high) in self.domains.items()}
-        found = codings.find_values(source, self.masks, domains, WHO)
-        ordered = codings.number_codings(source, {column: found[column] for column in self.domains}, WHO)
-        made = []
-        for column in self.masks:
-            tree = self._tree(column)
-            if column in ordered:
-                coding = ordered[column]
-            elif tree is not None:
-                coding = codings.tree_coding(column, tree, found[column], WHO)
-            else:
-                coding = codings.value_coding(column, found[column], WHO)
-            dated = column in domains and codings.is_date(source.masked_schema.field(column).type)
-            made.append(MaskedColumn(coding, domains.get(column), tree, dated))
-        return made
+        count = partial(TextCounts.of, most=MOST_CODES)
+        looks: dict[str, Look[Any]] = {
+            column: partial(DistinctNumbers.of, most=MOST_CODES, domain=domains[column]) if column in domains else count
+            for column in self.masks
+        }
+        found = learn(source, looks, f"{WHO}: values")
+        numbers = {column: one for column, one in found.items() if isinstance(one, DistinctNumbers)}
+        ordered = interval_encoders(source, numbers, WHO)
+        columns = []
+        for column, one in found.items():
+            tree, domain = self._tree(column), domains.get(column)
+            coding = self._category(column, tree, one) if isinstance(one, TextCounts) else ordered[column]
+            dated = domain is not None and is_date(source.masked_schema.field(column).type)
+            columns.append(MaskedColumn(coding, domain, tree, dated))
+        return columns
+
+    def _category(self, column: str, tree: Branch | None, found: TextCounts) -> CategoryEncoder:
+        return category_encoder(column, found, WHO) if tree is None else taxonomy_encoder(column, tree, found, WHO)
 
     def _tree(self, column: str) -> Branch | None:
         tree = self.taxonomies.get(column)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from dpmask.errors import InputError
 from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.attributes import MISSING, SUPPRESSED, Attribute, Intervals, Ranged, Suppressed
-from dpmask.table.encoders.category import Coding, day_number, day_text, numbers
-from dpmask.table.new_columns import Made, date_column, float_column, text_column
+from dpmask.table.encoders.category import CategoryEncoder
+from dpmask.table.encoders.interval import IntervalEncoder, day_number, day_text, numbers
+from dpmask.table.new_columns import NewColumn, date_column, float_column, text_column
 from dpmask.table.taxonomy import Branch
 
 Counts = NDArray[np.int64]
@@ -44,7 +45,7 @@ def parsed_bound(value: Any) -> float:
 class ReleasedTexts:
     """A column of categories: the text of each code, or nothing where it is missing."""
 
-    coding: Coding
+    coding: CategoryEncoder
     texts: tuple[str | None, ...]
     strict: bool
 
@@ -59,13 +60,13 @@ class ReleasedTexts:
         return (self.column,)
 
     @property
-    def made(self) -> list[Made]:
+    def new_columns(self) -> list[NewColumn]:
         """Their names and types."""
         return [text_column(self.column)]
 
     def columns(self, rows: Rows, who: str) -> list[Any]:
         """The released columns of one block."""
-        codes = self.coding.codes(rows)
+        codes = self.coding.encode(rows)
         unknown = int((codes >= len(self.texts)).sum())
         if unknown and self.strict:
             raise InputError(
@@ -97,7 +98,7 @@ class ReleasedIntervals:
         return interval_names(self.source, self.form)
 
     @property
-    def made(self) -> list[Made]:
+    def new_columns(self) -> list[NewColumn]:
         """Their names and types."""
         return interval_columns(self.source, self.form, self.date)
 
@@ -115,7 +116,7 @@ class ReleasedIntervals:
             )
         places = np.searchsorted(np.array(self.bounds[1:-1]), values, side="right")
         places = np.where(missing | self.hidden, len(self.bounds) - 1, places)
-        return [made.taken(told, places) for made, told in zip(self.made, self._told(), strict=True)]
+        return [column.taken(values, places) for column, values in zip(self.new_columns, self._told(), strict=True)]
 
     def _told(self) -> list[list[Any]]:
         """What stands in each released column for each interval, and then for what is not told."""
@@ -135,7 +136,7 @@ def interval_names(column: str, form: str) -> tuple[str, ...]:
     return (f"{column}_low", f"{column}_high") if form == "bounds" else (column,)
 
 
-def interval_columns(column: str, form: str, date: bool) -> list[Made]:
+def interval_columns(column: str, form: str, date: bool) -> list[NewColumn]:
     """Their types."""
     if form == "label":
         return [text_column(column)]
@@ -147,7 +148,7 @@ def interval_columns(column: str, form: str, date: bool) -> list[Made]:
 class MaskedColumn:
     """One masked column: its codes, and its domain or its tree."""
 
-    coding: Coding
+    coding: CategoryEncoder | IntervalEncoder
     domain: tuple[float, float] | None
     tree: Branch | None
     date: bool
@@ -156,7 +157,7 @@ class MaskedColumn:
         """It, before any refinement."""
         name, missing = self.coding.column, self.coding.missing
         if self.domain is not None:
-            assert self.coding.edges is not None
+            assert isinstance(self.coding, IntervalEncoder)
             begins = np.array([self.domain[0], *self.coding.edges, self.domain[1]])
             return Intervals(name, histogram, missing, begins, partial(interval, date=self.date))
         if self.tree is not None:
@@ -166,7 +167,7 @@ class MaskedColumn:
     @property
     def _names(self) -> list[str]:
         """The values, in the order of their codes; the last one is for who has none."""
-        assert self.coding.known is not None
+        assert isinstance(self.coding, CategoryEncoder)
         return [*self.coding.known, MISSING]
 
     def cut(self, attribute: Attribute) -> list[Any]:
@@ -182,6 +183,7 @@ class MaskedColumn:
     def released(self, attribute: Attribute, form: str) -> Released:
         """What its values become."""
         if isinstance(attribute, Suppressed):
+            assert isinstance(self.coding, CategoryEncoder)
             names = self._names[: len(attribute.totals)]
             texts = [SUPPRESSED if hidden else name for hidden, name in zip(attribute.hidden, names, strict=True)]
             if self.coding.missing and not attribute.hidden[-1]:
@@ -193,5 +195,6 @@ class MaskedColumn:
             bounds = tuple(attribute.bounds())
             return ReleasedIntervals(self.coding.column, bounds, form, self.date, missing, hidden)
         assert isinstance(attribute, Ranged)
+        assert isinstance(self.coding, CategoryEncoder)
         labels = [None if attribute.is_missing(n) else attribute.label(n) for n in range(len(attribute.table))]
         return ReleasedTexts(self.coding, tuple(labels[node] for node in attribute.nodes), strict=True)

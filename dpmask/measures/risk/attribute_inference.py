@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 
 from dpmask.engine.passes import Span, reduce_blocks
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.hash_sample import Chosen, choose, merge_chosen, record_words_of
+from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, record_words_of
 from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, nearest
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import floats, is_numeric, require_numeric
-from dpmask.table.encoders.value_codes import Domain, find_domains
+from dpmask.table.encoders.value_codes import KeyEncoder, value_encoders
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.row_keys import missing, require_groupable
 from dpmask.table.table import Table
@@ -135,13 +135,13 @@ def _require(sample: int, tolerance: float, seed: int) -> None:
         raise JobError(f"{_WHO}: tolerance must be a number >= 0; got {tolerance!r}.")
 
 
-def _categories(pairs: Table, target: str) -> Domain | None:
+def _categories(pairs: Table, target: str) -> KeyEncoder | None:
     """The categories of a target, before and after masking; None for a number."""
     both = [target, masked_name(target)]
     if all(is_numeric(pairs.masked_schema.field(name).type) for name in both):
         return None
-    found = find_domains([pairs], both, _WHO, numbers=False)
-    return Domain(None, np.unique(np.concatenate([one.known for one in found.values() if one.known is not None])))
+    found = value_encoders([pairs], both, _WHO, in_order=False)
+    return KeyEncoder(target, np.unique(np.concatenate([one.known for one in found.values()])))  # type: ignore[union-attr]
 
 
 class _Seen(NamedTuple):
@@ -149,7 +149,7 @@ class _Seen(NamedTuple):
 
     before: Moments
     after: Moments
-    chosen: Chosen
+    chosen: HashSample
 
 
 class _Attack(NamedTuple):
@@ -157,7 +157,7 @@ class _Attack(NamedTuple):
 
     known: tuple[str, ...]
     target: str
-    categories: Domain | None
+    categories: KeyEncoder | None
     sample: int
     seed: int
 
@@ -184,7 +184,7 @@ class _Attack(NamedTuple):
         if self.categories is None:
             sought = floats(rows, target)
         else:
-            sought = np.where(missing(rows, target), np.nan, self.categories.codes(rows, target))
+            sought = np.where(missing(rows, target), np.nan, self.categories.on(target).encode(rows))
         return [*(floats(rows, name(column)) for column in self.known), sought]
 
 
@@ -195,7 +195,7 @@ def _see(attack: _Attack, rows: Rows, span: Span) -> _Seen:
     chosen = values[:, whole]
     words = record_words_of(list(chosen), attack.seed)
     return _Seen(
-        column_moments(before), column_moments(after), choose(words, whole + span.first, chosen, attack.sample)
+        column_moments(before), column_moments(after), hash_sample(words, whole + span.first, chosen, attack.sample)
     )
 
 
@@ -203,7 +203,7 @@ def _both_seen(sample: int, left: _Seen, right: _Seen) -> _Seen:
     return _Seen(
         merge_moments(left.before, right.before),
         merge_moments(left.after, right.after),
-        merge_chosen(left.chosen, right.chosen, sample),
+        merge_hash_samples(left.chosen, right.chosen, sample),
     )
 
 

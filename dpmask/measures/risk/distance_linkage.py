@@ -27,16 +27,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
 from dpmask.engine.draws import chosen_records, make_key
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.covariance import merge_spread
+from dpmask.kernels.covariance import merge_covariance_sums
 from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.wilson import wilson
 from dpmask.measures.risk.linkage_attack import Attack, first_columns, linked, mahalanobis, moved
-from dpmask.measures.risk.linkage_values import Points, Ranges, Scale, Values, categories
+from dpmask.measures.risk.linkage_values import Points, Ranges, Values, categories
 from dpmask.parameters import require_columns, require_integer
 from dpmask.table.checks import require_finite, require_spread
 from dpmask.table.columns import is_category, is_numeric, require_known
+from dpmask.table.encoders.numeric import Scale
 from dpmask.table.pairs import POSITION, PRESENT, masked_name, pair
 from dpmask.table.table import Table, as_table
 
@@ -154,7 +157,7 @@ def distance_linkage(
     values = _values(as_table(original, _WHO), table, asked)
     pairs = pair(original, masked, asked.columns, _WHO, marks=True)
     names = [*asked.columns, *map(masked_name, asked.columns), POSITION, PRESENT]
-    moves = pairs.reduce_rows(names, partial(moved, values), merge_spread, "linkage: what moved")
+    moves = pairs.reduce_rows(names, partial(moved, values), merge_covariance_sums, "linkage: what moved")
     if not moves.rows:
         raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
     known = [first_columns(values[:count]) for count in range(1, min(len(values), _MOST_KNOWN) + 1)]
@@ -212,9 +215,9 @@ def _numbers(table: Table, columns: Sequence[str], *, original: bool) -> dict[st
         return {}
     moments = table.reduce(columns, column_moments, merge_moments, "linkage: standard deviations")
     (require_spread if original else require_finite)(moments, columns, _WHO)
-    sd = [float(sd) or 1.0 for sd in moments.sd]  # a mask may leave one value only
+    sd = np.where(moments.sd > 0.0, moments.sd, 1.0)  # a mask may leave one value only
     each = zip(columns, moments.mean, sd, moments.values < table.rows, strict=True)
-    return {column: _Number(Scale(float(mean), deviation), bool(gaps)) for column, mean, deviation, gaps in each}
+    return {column: _Number(Scale(mean, deviation), bool(gaps)) for column, mean, deviation, gaps in each}
 
 
 def _value(column: str, before: Mapping[str, _Number], after: Mapping[str, _Number], asked: DistanceLinkage) -> Values:

@@ -34,7 +34,9 @@ from dpmask.kernels.groups import (
     split_cells,
 )
 from dpmask.lake.reading import Rows
-from dpmask.table.encoders.value_codes import Domain, code_shares, find_domains
+from dpmask.table.encoders.base import CodeEncoder
+from dpmask.table.encoders.interval import IntervalEncoder
+from dpmask.table.encoders.value_codes import code_shares, value_encoders
 from dpmask.table.row_keys import require_groupable, row_keys
 from dpmask.table.table import Table, as_table
 
@@ -153,11 +155,11 @@ def groups(
         check(table.masked_schema, quasi=quasi, sensitive=sensitive)
         if not table.rows:
             raise InputError(f"{_WHO}: the table has no record.")
-    domains = find_domains([before, after], list(sensitive or ()), _WHO)
-    columns = [_sensitive(table, domains) for table in (before, after)]
+    encoders = value_encoders([before, after], list(sensitive or ()), _WHO)
+    columns = [_sensitive(table, encoders) for table in (before, after)]
     found = {}
     for names in _quasi_identifiers(quasi):
-        others = {name: one for name, one in domains.items() if name not in names}
+        others = {name: one for name, one in encoders.items() if name not in names}
         task = _Task(tuple(names), others, k, *({name: one[name] for name in others} for one in columns))
         found[" + ".join(names)] = list(others), task.measured(before, after)
     return _result(found, k, time.perf_counter() - start)
@@ -177,10 +179,10 @@ def _quasi_identifiers(quasi: Sequence[str] | Sequence[Sequence[str]] | None) ->
     return [list(map(str, columns)) for columns in sets]
 
 
-def _sensitive(table: Table, domains: dict[str, Domain]) -> dict[str, Sensitive]:
+def _sensitive(table: Table, encoders: Mapping[str, CodeEncoder]) -> dict[str, Sensitive]:
     found = {}
-    for name, shares in code_shares(table, domains, _WHO).items():
-        ordered = domains[name].ordered
+    for name, shares in code_shares(table, encoders, _WHO).items():
+        ordered = isinstance(encoders[name], IntervalEncoder)
         nothing_missing = ordered and not shares[-1]  # then missing is no place in the order
         found[name] = Sensitive(shares[:-1] if nothing_missing else shares, ordered)
     return found
@@ -197,26 +199,26 @@ class _Task(NamedTuple):
     """One quasi-identifier: its columns, and the sensitive ones beside it with their shares before and after."""
 
     quasi: tuple[str, ...]
-    domains: dict[str, Domain]
+    encoders: Mapping[str, CodeEncoder]
     k: int
     before: dict[str, Sensitive]
     after: dict[str, Sensitive]
 
     def measured(self, original: Table, masked: Table) -> _Both:
         """All groups: rows meet in shards by the hash of their quasi-identifier."""
-        columns = [*self.quasi, *self.domains]
+        columns = [*self.quasi, *self.encoders]
         rows = original.rows + masked.rows
         shards = -(-rows // _SHARD_ROWS)
         sources = [
             Source(table.on_rows(columns, partial(_split, self, shards)), table.blocks) for table in (original, masked)
         ]
-        size = rows * (_CELL_BYTES + 8 * len(self.domains))
+        size = rows * (_CELL_BYTES + 8 * len(self.encoders))
         held = exchange_blocks(sources, partial(_gather, self), shards, f"{_WHO}: exchange", size=size)
         return reduce_blocks(_itself, _merge, held, _WHO)
 
 
 def _split(task: _Task, shards: int, rows: Rows, span: Span) -> list[Cells]:
-    codes = [one.codes(rows, name) for name, one in task.domains.items()]
+    codes = [one.encode(rows) for one in task.encoders.values()]
     return split_cells(cells(row_keys(rows, task.quasi), codes), shards)
 
 

@@ -44,7 +44,7 @@ from dpmask.kernels.intervals import (
     split_values,
 )
 from dpmask.kernels.moments import column_moments, merge_moments
-from dpmask.table.checks import require_spread
+from dpmask.table.checks import require_finite, require_spread
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.quantiles import quantiles, sampled_splitters, value_positions
@@ -109,7 +109,7 @@ def interval_disclosure(original: Any, masked: Any, *, columns: Sequence[str]) -
     both = pairs.reduce([*columns, *others], column_moments, merge_moments, f"{_WHO}: standard deviations")
     moments, after = both.of(slice(len(columns))), both.of(slice(len(columns), None))
     require_spread(moments, columns, _WHO)
-    _require_finite(after.infinite, columns)
+    require_finite(after, columns, _WHO, what="masked column")
     sd = moments.sd * np.sqrt(moments.values / (moments.values - 1))
     by_sd = pairs.reduce([*columns, *others], partial(inside_by_sd, sd), merge_inside, f"{_WHO}: by sd")
     for column, count in zip(columns, by_sd.pairs, strict=True):
@@ -123,12 +123,6 @@ def interval_disclosure(original: Any, masked: Any, *, columns: Sequence[str]) -
     # a guess, too, has nothing to hand to those whose values were not released
     guesses = [guess * by_sd.pairs / moments.values for guess in _guesses(pairs, columns, sd, after.values)]
     return _result(columns, (by_sd, by_rank), moments.values, guesses, pairs.rows, time.perf_counter() - start)
-
-
-def _require_finite(infinite: NDArray[np.int64], columns: Sequence[str]) -> None:
-    for column, count in zip(columns, infinite, strict=True):
-        if count:
-            raise InputError(f"{_WHO}: masked column '{column}' holds infinite values in {count} records.")
 
 
 def _by_rank(pairs: Table, column: str, cuts: Floats, size: int) -> Inside:

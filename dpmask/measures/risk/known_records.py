@@ -27,7 +27,7 @@ from scipy.special import stdtrit
 
 from dpmask.engine.passes import Span, reduce_blocks
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.hash_sample import Chosen, choose, merge_chosen, record_words_of
+from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, record_words_of
 from dpmask.kernels.linkage.recovery import (
     Curve,
     Map,
@@ -129,7 +129,7 @@ class _Seen(NamedTuple):
     """Moments of the originals of complete records, and the records that each intruder knows."""
 
     moments: Moments
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[HashSample, ...]
 
 
 class _Attack(NamedTuple):
@@ -161,13 +161,13 @@ class _Attack(NamedTuple):
         values, positions = _complete(columns, span)
         x, _ = np.split(values, 2)
         words = (record_words_of(list(x), draw) for draw in self.draws)
-        return _Seen(column_moments(list(x)), tuple(choose(one, positions, values, self.known) for one in words))
+        return _Seen(column_moments(list(x)), tuple(hash_sample(one, positions, values, self.known) for one in words))
 
     def merged(self, left: _Seen, right: _Seen) -> _Seen:
         chosen = zip(left.chosen, right.chosen, strict=True)
         return _Seen(
             merge_moments(left.moments, right.moments),
-            tuple(merge_chosen(one, two, self.known) for one, two in chosen),
+            tuple(merge_hash_samples(one, two, self.known) for one, two in chosen),
         )
 
     def recovered(

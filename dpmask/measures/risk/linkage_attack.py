@@ -26,7 +26,7 @@ from dpmask.engine.passes import (
     threads,
 )
 from dpmask.errors import InputError
-from dpmask.kernels.covariance import Spread, merge_spread, spread
+from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
 from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, Radii, as_close, merge_found, range_gaps, true_radii
 from dpmask.lake.reading import Rows
 from dpmask.measures.risk.linkage_values import Points, Values
@@ -120,18 +120,18 @@ def _slices(rows: Rows) -> Iterator[Rows]:
     return (rows.slice(start, _TILE) for start in range(0, max(rows.num_rows, 1), _TILE))
 
 
-def moved(values: Sequence[Values], rows: Rows, span: Span) -> Spread:
+def moved(values: Sequence[Values], rows: Rows, span: Span) -> CovarianceSums:
     """How far apart a block's pairs are: differences of points, gaps to ranges."""
-    return merge_tree([_moved(values, part) for part in _slices(rows)], merge_spread)
+    return merge_tree([_moved(values, part) for part in _slices(rows)], merge_covariance_sums)
 
 
-def _moved(values: Sequence[Values], rows: Rows) -> Spread:
+def _moved(values: Sequence[Values], rows: Rows) -> CovarianceSums:
     pairs, metric = _pairs(values, rows, None), first_columns(values)
     gaps = range_gaps(pairs.ranges, *pairs.masked[1:], metric.scale, metric.least, metric.cap)
-    return spread(list(np.concatenate([pairs.points - pairs.masked.points, gaps])))
+    return covariance_sums(list(np.concatenate([pairs.points - pairs.masked.points, gaps])))
 
 
-def mahalanobis(plain: Metric, moves: Spread) -> Metric:
+def mahalanobis(plain: Metric, moves: CovarianceSums) -> Metric:
     """The plain distance in units of what the mask did: points by their covariance, ranges by their mean squared gap.
 
     The ridge makes a column that was left as it is count a thousand times as much as others, as it should; a

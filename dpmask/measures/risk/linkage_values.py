@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,7 +18,10 @@ from numpy.typing import NDArray
 
 from dpmask.errors import InputError, JobError
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import floats, numbers_of_texts
+from dpmask.table.columns import floats
+from dpmask.table.encoders.interval import interval_parts
+from dpmask.table.encoders.numeric import Scale
+from dpmask.table.encoders.texts import text_values
 
 Floats = NDArray[np.float64]
 
@@ -27,18 +29,6 @@ _OUTSIDE = 1e-3  # standard deviations: a value at the open end of an interval i
 _EVERYTHING = 1e100
 _FIRST_HASH = 2.0**21  # codes below are places among the values of declared sets
 _MISSING = -1.0
-_INTERVAL = re.compile(r"\s*([\[(])\s*([^\s,]+)\s*,\s*([^\s,]+)\s*([\])])\s*")
-
-
-class Scale(NamedTuple):
-    """z = (x - mean) / sd."""
-
-    mean: float
-    sd: float
-
-    def of(self, values: Floats) -> Floats:
-        """Standardised values."""
-        return (values - self.mean) / self.sd
 
 
 class Ruler(NamedTuple):
@@ -64,11 +54,11 @@ class Points:
 
     def known(self, rows: Rows) -> list[Floats]:
         """The one point of each original record."""
-        return [self.original.of(floats(rows, self.column))]
+        return [self.original.to_units(floats(rows, self.column))]
 
     def released(self, rows: Rows, column: str) -> list[tuple[Floats, Floats]]:
         """The one point of each masked record, under this column name."""
-        values = self.masked.of(floats(rows, column))
+        values = self.masked.to_units(floats(rows, column))
         return [(values, values)]
 
 
@@ -87,29 +77,27 @@ class Ranges:
     @property
     def rulers(self) -> Sequence[Ruler]:
         """Labels are compared in the column's own units: what is inside must be so to the last digit."""
-        value = Ruler(1.0, 0.0, math.inf) if self.masked else Ruler(1.0 / self.original.sd, _OUTSIDE, math.inf)
+        value = Ruler(1.0, 0.0, math.inf) if self.masked else Ruler(1.0 / float(self.original.sd), _OUTSIDE, math.inf)
         return (value, _SAME_OR_NOT)
 
     def known(self, rows: Rows) -> list[Floats]:
         """Each original record's value, NaN where missing, and whether it is."""
         values = floats(rows, self.column)
-        return [self.original.of(values) if self.masked else values, np.isnan(values).astype(np.float64)]
+        return [self.original.to_units(values) if self.masked else values, np.isnan(values).astype(np.float64)]
 
     def released(self, rows: Rows, column: str) -> list[tuple[Floats, Floats]]:
         """Each masked record's range, and whether it is missing."""
         if self.masked is not None:
-            low = high = self.masked.of(floats(rows, column))
+            low = high = self.masked.to_units(floats(rows, column))
         else:
-            low = numbers_of_texts(rows, column, lambda text: self._interval(text)[0])
-            high = numbers_of_texts(rows, column, lambda text: self._interval(text)[1])
+            low, high = text_values(rows, column).lookup(self._interval, (math.nan, math.nan)).T
         missing = np.isnan(low)
         flag = missing.astype(np.float64)
         return [(np.where(missing, -_EVERYTHING, low), np.where(missing, _EVERYTHING, high)), (flag, flag)]
 
     def _interval(self, text: str) -> tuple[float, float]:
         """The smallest and the largest double inside an interval label, or the number that a label is."""
-        match = _INTERVAL.fullmatch(text)
-        opening, first, last, closing = match.groups() if match else ("[", text, text, "]")
+        opening, first, last, closing = interval_parts(text) or ("[", text, text, "]")
         try:
             low, high = float(first), float(last)
         except ValueError:
@@ -136,16 +124,12 @@ class Categories:
 
     def known(self, rows: Rows) -> list[Floats]:
         """The code of each original record's value."""
-        return [_or_missing(numbers_of_texts(rows, self.column, self._code))]
+        return [text_values(rows, self.column).lookup(self._code, _MISSING)]
 
     def released(self, rows: Rows, column: str) -> list[tuple[Floats, Floats]]:
         """The codes each masked record's label stands for."""
-        return [
-            (
-                _or_missing(numbers_of_texts(rows, column, lambda text: self._codes(text)[0])),
-                _or_missing(numbers_of_texts(rows, column, lambda text: self._codes(text)[1])),
-            )
-        ]
+        low, high = text_values(rows, column).lookup(self._codes, (_MISSING, _MISSING)).T
+        return [(low, high)]
 
     def _codes(self, label: str) -> tuple[float, float]:
         return self.sets.get(label) or (self._code(label), self._code(label))
@@ -163,10 +147,6 @@ class Categories:
 
 
 Values = Points | Ranges | Categories
-
-
-def _or_missing(codes: Floats) -> Floats:
-    return np.where(np.isnan(codes), _MISSING, codes)
 
 
 def categories(column: str, sets: Mapping[str, Sequence[Any]], who: str) -> Categories:

@@ -45,8 +45,9 @@ from dpmask.kernels.linkage.agreement import (
 )
 from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
 from dpmask.kernels.order.bins import bin_count, binned
+from dpmask.table.checks import empty_column
 from dpmask.table.columns import require_numeric
-from dpmask.table.encoders.value_codes import quantile_edges
+from dpmask.table.encoders.interval import quantile_edges
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.table import Table, as_table
 
@@ -118,7 +119,7 @@ def probabilistic_linkage(original: Any, masked: Any, *, columns: Sequence[str])
     edges = dict(zip(columns, quantile_edges(pairs, columns, _WHO), strict=True))
     for column in columns:
         if not len(edges[column]):
-            raise InputError(f"{_WHO}: column '{column}' has no value in any record. Take it out of columns.")
+            raise empty_column(_WHO, column)
     files = _Files(pairs, released, _balanced(released, edges))
     held = files.meet()
     counts = files.patterns(held)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dpmask.engine.passes import Span
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
 from dpmask.kernels.deviation import Gaps, gaps, merge_gaps
-from dpmask.kernels.value_counts import Tally, merge_tallies, tally
+from dpmask.kernels.value_counts import ValueCounts, value_counts
 from dpmask.lake.reading import Rows
 from dpmask.measures.utility.table_pair import Sides
 from dpmask.table.columns import floats
@@ -39,7 +39,7 @@ class Look(NamedTuple):
     rows: int
     moments: CoMoments | None
     samples: list[Sample]
-    tallies: list[Tally]
+    value_counts: list[ValueCounts]
 
 
 def passes_for(needs: Need) -> int:
@@ -85,7 +85,7 @@ def _look(numbers: Sequence[str], categories: Sequence[str], order: int, share: 
         rows.num_rows,
         moments,
         draw_samples(share, columns, span, sizes) if share and columns else [],
-        [tally(row_keys(rows, [name]).first) for name in categories],
+        [value_counts(row_keys(rows, [name]).first) for name in categories],
     )
 
 
@@ -94,7 +94,7 @@ def _merge_looks(left: Look, right: Look) -> Look:
         left.rows + right.rows,
         merge_comoments(left.moments, right.moments) if left.moments and right.moments else None,
         join_samples(left.samples, right.samples),
-        [merge_tallies(one, two) for one, two in zip(left.tallies, right.tallies, strict=True)],
+        [one.plus(two) for one, two in zip(left.value_counts, right.value_counts, strict=True)],
     )
 
 

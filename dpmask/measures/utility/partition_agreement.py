@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.features import Features, Number, find_features
+from dpmask.clustering.features import Features, find_features
 from dpmask.clustering.partition import ALGORITHMS, FittedPartition, partition
 from dpmask.engine.draws import make_key
 from dpmask.engine.passes import Span
@@ -29,7 +29,10 @@ from dpmask.errors import InputError, JobError
 from dpmask.kernels.partitions import adjusted_rand, f_measure, match_point
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import require_known
-from dpmask.table.encoders.category import Coding, find_values, is_ordered, value_coding
+from dpmask.table.encoders.base import NumberEncoder
+from dpmask.table.encoders.category import CategoryEncoder, category_encoder, count_texts
+from dpmask.table.encoders.interval import is_ordered
+from dpmask.table.encoders.numeric import RangeEncoder
 from dpmask.table.pairs import PRESENT, masked_name, pair
 from dpmask.table.table import Table, as_table
 
@@ -180,10 +183,11 @@ def _result(tables: Counts, clusters: int) -> PartitionAgreement:
     )
 
 
-class _Expected(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class _ExpectedEncoder(NumberEncoder):
     """A masked column whose values stand for the mean features of the original records that share them."""
 
-    coding: Coding
+    category: CategoryEncoder
     means: Floats  # codes x features
 
     @property
@@ -191,41 +195,42 @@ class _Expected(NamedTuple):
         """How many features it has."""
         return self.means.shape[1]
 
-    def fill(self, rows: Rows, out: Floats) -> None:
-        """Write the features of a block."""
-        out[:] = self.means[self.coding.codes(rows)].T
+    def encode(self, rows: Rows) -> Floats:
+        """Features x rows."""
+        return self.means[self.category.encode(rows)].T
 
 
 def _expected(pairs: Table, after: Table, known: Features) -> Features:
     """The features of masked values, from one pass over both tables; numbers that are still numbers stay so."""
     schema = after.masked_schema
     texts = [name for name in known.columns if not is_ordered(schema.field(name).type)]
-    found = find_values(after, texts, {}, _WHO)
-    codings = {name: value_coding(name, found[name], _WHO) for name in texts}
+    found = count_texts(after, texts, _WHO)
+    categories = {name: category_encoder(name, found[name], _WHO) for name in texts}
     names = [*texts, *map(masked_name, texts), PRESENT]
     parts = dict(zip(known.columns, known.parts, strict=True))
-    sums = pairs.reduce_rows(names, partial(_summed, codings, parts), _added, f"{_WHO}: expected") if texts else {}
-    made: list[Any] = []
+    sums = pairs.reduce_rows(names, partial(_summed, categories, parts), _added, f"{_WHO}: expected") if texts else {}
+    encoders: list[NumberEncoder] = []
     for name in known.columns:
         if name in sums:
             totals, counts = sums[name]
-            made.append(_Expected(codings[name], totals / np.maximum(counts, 1)[:, None]))
+            encoders.append(_ExpectedEncoder(name, categories[name], totals / np.maximum(counts, 1)[:, None]))
         else:
-            made.append(find_features(after, [name], _WHO).parts[0] if isinstance(parts[name], Number) else parts[name])
-    return Features(known.columns, tuple(made))
+            number = isinstance(parts[name], RangeEncoder)
+            encoders.append(find_features(after, [name], _WHO).parts[0] if number else parts[name])
+    return Features(tuple(encoders))
 
 
 _Sums = dict[str, tuple[Floats, Counts]]
 
 
-def _summed(codings: Mapping[str, Coding], parts: Mapping[str, Any], rows: Rows, span: Span) -> _Sums:
+def _summed(
+    categories: Mapping[str, CategoryEncoder], parts: Mapping[str, NumberEncoder], rows: Rows, span: Span
+) -> _Sums:
     found, rows = {}, _released(rows)
-    for name, coding in codings.items():
-        features = np.empty((parts[name].size, rows.num_rows))
-        parts[name].fill(rows.select([name]), features)
-        codes = coding.codes(rows.select([masked_name(name)]).rename_columns([name]))
-        totals = np.array([np.bincount(codes, one, coding.size) for one in features]).reshape(-1, coding.size).T
-        found[name] = np.ascontiguousarray(totals), np.bincount(codes, minlength=coding.size)
+    for name, category in categories.items():
+        codes, size = category.on(masked_name(name)).encode(rows), category.size
+        totals = np.array([np.bincount(codes, one, size) for one in parts[name].encode(rows)]).reshape(-1, size).T
+        found[name] = np.ascontiguousarray(totals), np.bincount(codes, minlength=size)
     return found
 
 

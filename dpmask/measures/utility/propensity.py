@@ -25,10 +25,11 @@ import numpy as np
 from dpmask.engine.draws import Subkey, make_key, record_words
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.hash_sample import Chosen, choose, merge_chosen
+from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples
 from dpmask.kernels.regression.logistic import Floats, basis, fitted_chances
 from dpmask.lake.reading import Rows
 from dpmask.measures.utility.summary import require_columns
+from dpmask.table.checks import empty_column, require_no_infinities
 from dpmask.table.columns import floats, is_numeric
 from dpmask.table.row_keys import require_groupable, row_keys
 from dpmask.table.table import Table, as_table
@@ -97,9 +98,7 @@ def propensity(
     ]
     for name, values in zip(numeric, drawn[0], strict=False):
         if np.isnan(values).all():
-            raise InputError(
-                f"{_WHO}: column '{name}' has no value in any record of the sample. Take it out of columns."
-            )
+            raise empty_column(_WHO, name, "any record of the sample")
     features = _features(np.concatenate(drawn, axis=1), len(numeric))
     if not features.size:
         raise InputError(
@@ -124,7 +123,7 @@ def _sampled(table: Table, side: str, numeric: list[str], others: list[str], sam
     """The values of a sample (columns x records): numbers as they are, categories by their keys."""
     key = make_key(_WHO, seed=seed).subkey(side)
     choice = partial(_choose, key, tuple(numeric), tuple(others), sample)
-    found = table.reduce_rows([*numeric, *others], choice, partial(merge_chosen, most=sample), f"{_WHO}: {side}")
+    found = table.reduce_rows([*numeric, *others], choice, partial(merge_hash_samples, most=sample), f"{_WHO}: {side}")
     if not len(found.words):
         raise InputError(f"{_WHO}: the {side} table has no record.")
     return found.values
@@ -132,21 +131,20 @@ def _sampled(table: Table, side: str, numeric: list[str], others: list[str], sam
 
 def _choose(
     key: Subkey, numeric: tuple[str, ...], others: tuple[str, ...], sample: int, rows: Rows, span: Span
-) -> Chosen:
+) -> HashSample:
     words = record_words(key, span.first, rows.num_rows)
     likely = np.argpartition(words, sample)[:sample] if len(words) > sample else np.arange(len(words))
     likely.sort()
     picked = rows.take(likely)
     values = [floats(picked, name) for name in numeric]
     values += [(row_keys(picked, [name]).first >> _EXACT).astype(np.float64) for name in others]
-    return choose(words[likely], span.first + likely, np.array(values), sample)
+    return hash_sample(words[likely], span.first + likely, np.array(values), sample)
 
 
 def _features(values: Floats, numeric: int) -> Floats:
     """What the model sees (records x features)."""
     numbers, others = values[:numeric], values[numeric:]
-    if np.isinf(numbers).any():
-        raise InputError(f"{_WHO}: a numeric column holds infinite values. Make them null, or drop those records.")
+    require_no_infinities(numbers, _WHO)
     missing = np.isnan(numbers)
     known = np.maximum((~missing).sum(axis=1, keepdims=True), 1)
     numbers = np.where(missing, 0.0, numbers - np.nansum(numbers, axis=1, keepdims=True) / known)

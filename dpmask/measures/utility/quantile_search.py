@@ -29,7 +29,15 @@ from dpmask.kernels.order.float_order import (
     positions_in,
     window,
 )
-from dpmask.kernels.order.partial_sort import Known, Part, Zones, drawn_in, gather, merge_parts, zones_of
+from dpmask.kernels.order.partial_sort import (
+    KeyRanges,
+    PartialSort,
+    RangeContents,
+    contents_of,
+    key_ranges,
+    merge_contents,
+    within_doubles,
+)
 from dpmask.lake.reading import Rows
 from dpmask.measures.utility.first_pass import Look, Need
 from dpmask.measures.utility.table_pair import Sides
@@ -72,19 +80,19 @@ class _Reading:
         functions = [partial(_count, self.numbers, some) for some in keys]
         return self.sides.reduce(self.numbers, functions, merge_counts, f"{self.who}: {label}")
 
-    def gather(self, zones: Sequence[list[Zones]]) -> list[list[Known]]:
+    def gather(self, zones: Sequence[list[KeyRanges]]) -> list[list[PartialSort]]:
         """What each table has in zones of each column."""
         functions = [partial(_gather, self.numbers, some) for some in zones]
-        found = self.sides.reduce(self.numbers, functions, merge_parts, f"{self.who}: collect")
-        return [list(map(Known, *both)) for both in zip(zones, found, strict=True)]
+        found = self.sides.reduce(self.numbers, functions, merge_contents, f"{self.who}: collect")
+        return [list(map(PartialSort, *both)) for both in zip(zones, found, strict=True)]
 
 
 def _count(columns: Sequence[str], keys: list[Keys], rows: Rows, span: Span) -> list[Positions]:
     return count_at(keys, [floats(rows, name) for name in columns])
 
 
-def _gather(columns: Sequence[str], zones: list[Zones], rows: Rows, span: Span) -> list[Part]:
-    return gather(zones, [floats(rows, name) for name in columns])
+def _gather(columns: Sequence[str], zones: list[KeyRanges], rows: Rows, span: Span) -> list[RangeContents]:
+    return contents_of(zones, [floats(rows, name) for name in columns])
 
 
 class Searches:
@@ -101,7 +109,7 @@ class Searches:
         self.sides = [list(map(Search, *side)) for side in zip(self.ranks, self.samples, strict=True)]
         self.cuts: list[list[Keys]] = []
         self.counted: list[list[Positions]] = []
-        self.known: list[list[Known]] = []
+        self.known: list[list[PartialSort]] = []
 
     @property
     def whole(self) -> bool:
@@ -143,7 +151,7 @@ class Searches:
         """The values at the wanted ranks."""
         zones = [[search.zones for search in side] for side in self.sides]
         if any(some for side in zones for some in side):
-            self.known = self.reading.gather(self._with_around(zones))
+            self.known = self.reading.contents_of(self._with_around(zones))
             for side, known in zip(self.sides, self.known, strict=True):
                 for search, one in zip(side, known, strict=True):
                     search.answer(one)
@@ -153,19 +161,19 @@ class Searches:
         )
         return original, masked
 
-    def _with_around(self, zones: list[list[_Zones]]) -> list[list[Zones]]:
+    def _with_around(self, zones: list[list[_Zones]]) -> list[list[KeyRanges]]:
         """The zones of the open quantiles, and of what ``around`` will ask for unless that is too much."""
         more = [
             [[*one, *other] for one, other in zip(*both, strict=True)]
             for both in zip(zones, self._around_zones(), strict=True)
         ]
-        asked = [[zones_of(some) for some in side] for side in more]
+        asked = [[key_ranges(some) for some in side] for side in more]
         held = sum(
             zone.at_most(cuts, counted, sample.values)
             for side in zip(asked, self.cuts, self.counted, self.samples, strict=True)
             for zone, cuts, counted, sample in zip(*side, strict=True)
         )
-        return asked if held <= _GATHERED else [[zones_of(some) for some in side] for side in zones]
+        return asked if held <= _GATHERED else [[key_ranges(some) for some in side] for side in zones]
 
     def _around_zones(self) -> tuple[list[_Zones], list[_Zones]]:
         """Where in both tables the values lie that ``around`` may ask for."""
@@ -213,7 +221,7 @@ def _ranks(count: int) -> list[int]:
 
 def _window_zones(brackets: _Zones, reach: float) -> _Zones:
     """Where the first and the last value close to a quantile lie, if it lies in one of the brackets."""
-    lows, highs = from_keys(drawn_in(brackets)).T
+    lows, highs = from_keys(within_doubles(brackets)).T
     return [pair for ends in zip(window(lows, reach), window(highs, reach), strict=True) for pair in _pairs(*ends)]
 
 

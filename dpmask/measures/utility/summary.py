@@ -20,6 +20,7 @@ from dpmask.kernels.value_counts import MOST_VALUES
 from dpmask.measures.utility.first_pass import Look, Need, look
 from dpmask.measures.utility.quantile_search import PERCENTS, WINDOW, Around, Searches, Steps
 from dpmask.measures.utility.table_pair import sides_of
+from dpmask.table.checks import empty_column
 from dpmask.table.columns import require_numeric
 from dpmask.table.row_keys import require_groupable
 
@@ -61,7 +62,7 @@ class Summary:
         for name, both in zip(self.numbers, sizes, strict=True):
             if not all(both):
                 where = "one of the tables" if any(both) else "any record"
-                raise InputError(f"{who}: column '{name}' has no value in {where}. Take it out of columns.")
+                raise empty_column(who, name, where)
         return sizes
 
     def shares(self, who: str) -> list[tuple[Floats, Floats]]:
@@ -69,8 +70,8 @@ class Summary:
         if not all(look.rows for look in self.looks):
             raise InputError(f"{who}: one of the tables has no record.")
         self.sizes(who)
-        tallies = zip(self.looks[0].tallies, self.looks[1].tallies, strict=True)
-        counts = [*zip(*self.around.bins, strict=True), *(one.beside(two) for one, two in tallies)]
+        categories = zip(self.looks[0].value_counts, self.looks[1].value_counts, strict=True)
+        counts = [*zip(*self.around.bins, strict=True), *(one.beside(two) for one, two in categories)]
         return [(one / self.looks[0].rows, two / self.looks[1].rows) for one, two in counts]
 
 
@@ -97,7 +98,7 @@ def summarised(original: Any, masked: Any, columns: Sequence[str], needs: Need, 
 
 def _require_few(categories: Sequence[str], looks: tuple[Look, Look], who: str) -> None:
     for side in looks:
-        for name, one in zip(categories, side.tallies, strict=True):
+        for name, one in zip(categories, side.value_counts, strict=True):
             if one.many:
                 raise JobError(
                     f"{who}: column '{name}' has more than {MOST_VALUES:,} different values, so it tells records apart "

@@ -1,1 +1,1 @@
-"""Columns as numbers: categories as codes, values as codes, one-hot."""
+"""How columns become numbers: every encoder is learned in one pass and turns a block's column into an array."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpmask.kernels.rounding_with_constraints import OffGridError, make_grid, onto_grid
+from dpmask.kernels.rounding_with_constraints import NoRoundingError, constrained_rounding, rounded_with_constraints
 
 WHOLE, CENT, FLOAT = Fraction(1), Fraction(1, 100), Fraction(0)
 NET_TAX = [(1, 1, -1)]  # net + tax - gross = 0
@@ -19,11 +19,11 @@ def grid_of(equalities, steps, *, kinds=None, lower=None, upper=None, constants=
     exact = [([Fraction(c) for c in row], Fraction(a)) for row, a in zip(equalities, constants, strict=True)]
     low = np.full(columns, -np.inf) if lower is None else np.array(lower, float)
     high = np.full(columns, np.inf) if upper is None else np.array(upper, float)
-    return make_grid(exact, steps, kinds or ["float64"] * columns, low, high)
+    return constrained_rounding(exact, steps, kinds or ["float64"] * columns, low, high)
 
 
 def released(rows, grid):
-    return onto_grid(np.array(rows, float), grid, np.ones(len(grid.steps)))
+    return rounded_with_constraints(np.array(rows, float), grid, np.ones(len(grid.steps)))
 
 
 def left_sides(equalities, rows, step=1):
@@ -158,15 +158,15 @@ def test_a_column_without_a_bound_is_computed_first():
     ],
 )
 def test_where_no_column_can_be_computed(equalities, steps):
-    with pytest.raises(OffGridError, match="without a remainder"):
+    with pytest.raises(NoRoundingError, match="without a remainder"):
         grid_of(equalities, steps)
-    with pytest.raises(OffGridError, match="without a remainder"):
+    with pytest.raises(NoRoundingError, match="without a remainder"):
         grid_of([(1, 1, -1)], [WHOLE] * 3, constants=["0.5"])
 
 
 def test_a_bound_that_no_row_keeps():
     grid = grid_of(NET_TAX, [WHOLE] * 3, lower=[0, 0, 5], upper=[2, 2, 9])
-    with pytest.raises(OffGridError, match="breaks a bound"):
+    with pytest.raises(NoRoundingError, match="breaks a bound"):
         released([[2, 2, 5]], grid)
 
 
