@@ -13,7 +13,12 @@ EXAMPLES = {
     "membership_transform": {"columns": ["income", "age"], "function": "s", "bounds": {"age": [0, 120]}},
     "microaggregation": {"columns": ["income", "hours", "age"], "k": 4},
     "microaggregation, cells": {"groups": [["income", "hours"], ["age"]], "k": 3, "cell_size": 40},
-    "fuzzy_microaggregation": {"columns": ["income", "hours"], "k": 5, "minimum_size": 3, "constraints": ["hours >= 0"]},
+    "fuzzy_microaggregation": {
+        "columns": ["income", "hours"],
+        "k": 5,
+        "minimum_size": 3,
+        "constraints": ["hours >= 0"],
+    },
     "fuzzy_microaggregation, cells": {"columns": ["income", "hours"], "k": 5, "entropy": 2.0, "cell_size": 60},
     "ipso": {"variant": "C", "dependents": ["income"], "independents": ["age", "region"], "weight": "hours"},
     "regression_synthesis": {"dependents": ["income", "hours"], "independents": ["age", "region"], "clusters": 2},
