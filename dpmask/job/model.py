@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict
+from dataclasses import MISSING
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
@@ -106,7 +106,7 @@ class Job(NamedTuple):
     def steps(self) -> list[dict[str, Any]]:
         """The masking steps in one spelling, however the file wrote them."""
         said = zip(self.file.mask, self.methods, strict=True)
-        return [{"method": step["method"], **asdict(method)} for step, method in said]
+        return [{"method": step["method"], **method.parameters()} for step, method in said]
 
     @property
     def origins(self) -> dict[str, str]:

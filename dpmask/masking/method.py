@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -83,6 +84,10 @@ class Method(ABC, Generic[Fitted]):
         """The figures that a policy may name."""
         return self.figures.judged if self.figures is not None else ()
 
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters by name."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about, for ``dpmask plan``."""
         return 0.0
@@ -112,7 +117,7 @@ class Method(ABC, Generic[Fitted]):
     def _repr_html_(self) -> str:
         """A small table of the parameters, for notebooks."""
         rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(repr(value))}</td></tr>" for name, value in vars(self).items()
+            f"<tr><th>{escape(name)}</th><td>{escape(repr(value))}</td></tr>" for name, value in self.parameters().items()
         )
         return f"<table><caption>{self.who}</caption>{rows}</table>"
 
