@@ -86,7 +86,7 @@ class Method(ABC, Generic[Fitted]):
 
     def parameters(self) -> dict[str, Any]:
         """Its parameters by name."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        return asdict(self)  # type: ignore[call-overload]
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about, for ``dpmask plan``."""
@@ -117,7 +117,8 @@ class Method(ABC, Generic[Fitted]):
     def _repr_html_(self) -> str:
         """A small table of the parameters, for notebooks."""
         rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(repr(value))}</td></tr>" for name, value in self.parameters().items()
+            f"<tr><th>{escape(name)}</th><td>{escape(repr(value))}</td></tr>"
+            for name, value in self.parameters().items()
         )
         return f"<table><caption>{self.who}</caption>{rows}</table>"
 
