@@ -164,12 +164,11 @@ def _few_records(case: _Case) -> None:
 
 
 def _missing_values(case: _Case) -> None:
-    fitted = case.fit(case.frame)
-    for column in fitted.inputs:
-        some = case.frame.convert_dtypes(infer_objects=False)
-        some.loc[some.index[::_EVERY], column] = pd.NA
-        case.refused_or_masked(some)
-        case.refused_or_masked(some.assign(**{column: some[column].where(False)}))
+    for column in case.fit(case.frame).inputs:
+        for rows in (case.frame.index[::_EVERY], case.frame.index):
+            gaps = case.frame.convert_dtypes()
+            gaps.loc[rows, column] = pd.NA
+            case.refused_or_masked(gaps)
 
 
 def _killed_worker(case: _Case) -> None:
