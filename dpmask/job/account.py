@@ -68,11 +68,11 @@ def _step(said: Mapping[str, Any], step: Any) -> dict[str, Any]:
     return {
         "method": said["method"],
         "parameters": parameters,
-        "withheld": list(getattr(step.method, "withheld", ())),
+        "withheld": list(step.method.withheld),
         "statement": step.statement(),
-        "solution": step.solution() if hasattr(step, "solution") else None,
+        "solution": step.solution(),
         "weaknesses": step.weaknesses(),
-        "figures": step.figures.to_dict() if step.method.judged else None,
+        "figures": step.figures.to_dict() if step.figures else None,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict
+from dataclasses import MISSING
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
@@ -14,6 +14,7 @@ from dpmask.errors import JobError, nearest
 from dpmask.job.job_text import JobText, KeyPath
 from dpmask.job.measures import from_roles
 from dpmask.masking import METHODS, method_class
+from dpmask.masking.method import Method
 from dpmask.measures import MEASURES, measure_function
 from dpmask.release.policy import Rule, check_rule, parse_rule
 
@@ -90,7 +91,7 @@ class Job(NamedTuple):
 
     text: JobText
     file: JobFile
-    methods: tuple[Any, ...]
+    methods: tuple[Method[Any], ...]
     names: tuple[str, ...]  # of the methods, for the policy
     measures: tuple[Measure, ...]
     rules: tuple[Rule, ...]
@@ -105,15 +106,15 @@ class Job(NamedTuple):
     def steps(self) -> list[dict[str, Any]]:
         """The masking steps in one spelling, however the file wrote them."""
         said = zip(self.file.mask, self.methods, strict=True)
-        return [{"method": step["method"], **asdict(method)} for step, method in said]
+        return [{"method": step["method"], **method.parameters()} for step, method in said]
 
     @property
     def origins(self) -> dict[str, str]:
-        """Columns that steps make, and those of the source that they come from."""
-        made: dict[str, str] = {}
+        """Columns that steps add, and those of the source that they come from."""
+        origins: dict[str, str] = {}
         for method in self.methods:
-            made |= {new: made.get(old, old) for new, old in getattr(method, "origins", {}).items()}
-        return made
+            origins |= {new: origins.get(old, old) for new, old in method.origins.items()}
+        return origins
 
     def origin(self, column: str) -> str:
         """The column of the source that a column comes from."""

@@ -157,10 +157,10 @@ def _check_steps(job: Job, lake: Lake) -> None:
     for number, method in enumerate(job.methods):
         _under(job, ("mask", number), lambda method=method, table=table: method.check(table))
         _refuse_identifiers(job, ("mask", number), method.masks)
-        if number and getattr(method, "drops", False):
+        if number and method.drops:
             text = "a step that drops records must be the first: groups that others made would lose members."
             raise JobError(job.text.error(("mask", number), text))
-        planned: Any = _Planned(method.masks, getattr(method, "masked_schema", _same_schema))
+        planned: Any = _Planned(method.masks, method.masked_schema)
         table = replace(table, steps=(*table.steps, planned))
     for number, measure in enumerate(job.measures):
         path = ("measure", number)
@@ -172,7 +172,7 @@ def _check_steps(job: Job, lake: Lake) -> None:
 def masked_schema(job: Job, schema: Any) -> Any:
     """The schema of the table after all steps."""
     for method in job.methods:
-        schema = getattr(method, "masked_schema", _same_schema)(schema)
+        schema = method.masked_schema(schema)
     return schema
 
 
@@ -190,10 +190,6 @@ class _Planned(NamedTuple):
 
     changes: tuple[str, ...]
     masked_schema: Callable[[Any], Any]
-
-
-def _same_schema(schema: Any) -> Any:
-    return schema
 
 
 def _refuse_identifiers(job: Job, path: tuple[str | int, ...], columns: Sequence[str]) -> None:

@@ -269,10 +269,7 @@ def _same_versions(prepared: Prepared) -> bool:
 def _not_attacked(job: Job) -> list[str]:
     """A warning for each step that a known attack undoes, if the job does not measure that attack."""
     taken = {measure.measure for measure in job.measures}
-    attacks = [
-        (step["method"], getattr(method, "undone_by", None))
-        for step, method in zip(job.file.mask, job.methods, strict=True)
-    ]
+    attacks = [(step["method"], method.undone_by) for step, method in zip(job.file.mask, job.methods, strict=True)]
     return [
         f"Who knows a few records may undo {method}, and the job does not measure it. Add measure: {attack}"
         for method, attack in attacks

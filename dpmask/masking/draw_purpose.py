@@ -1,4 +1,4 @@
-"""What draws are made for: the text that their key is made narrower by."""
+"""What draws are for: the text that binds a key to a table."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ from dpmask.table.table import Table
 Floats = NDArray[np.float64]
 
 
-def told_apart(table: Table, columns: Sequence[str], values: NDArray[np.int64], low: Floats, high: Floats) -> str:
-    """What tells tables apart that draws are made for: another one must draw anew, or two releases help each other.
+def table_identity(table: Table, columns: Sequence[str], values: NDArray[np.int64], low: Floats, high: Floats) -> str:
+    """A text that differs between tables: another one must draw anew, or two releases help each other.
 
     It is exact and the same for any partitioning: the rows, and the number and range of the values of each column that
     no step has changed before (after a step ranges are exact only to rounding).
     """
-    seen = [
-        (
-            column,
-            int(values[n]),
-            *(float(end[n] + 0.0).hex() for end in (low, high)),
-        )  # + 0.0: of -0 and 0 either is least
+    ranges = [
+        (column, int(values[n]), float(low[n] + 0.0).hex(), float(high[n] + 0.0).hex())  # of -0 and 0 either is least
         for n, column in enumerate(columns)
         if column not in table.changed
     ]
-    return f"{table.rows} {seen}"
+    return f"{table.rows} {ranges}"

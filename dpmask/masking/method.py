@@ -2,7 +2,8 @@
 
 A method is one file (or one package, where it needs several): a frozen dataclass of parameters, a ``Method``, whose
 ``fit_table`` learns from a table and returns a frozen dataclass, a ``FittedMethod``. Every hook stands here with its
-type and its default; a class that lacks one without a default is refused when it is imported.
+type and its default; a class that lacks one without a default is refused when it is imported. What several methods
+share is a base class of theirs that names ``ABC`` among its own bases: it may leave hooks open.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
@@ -31,7 +33,7 @@ def _require_hooks(cls: type, hooks: Sequence[str], contract: str) -> None:
     missing = [
         name for name in hooks if getattr(getattr(cls, name, None), "__isabstractmethod__", name not in dir(cls))
     ]
-    if missing and not cls.__name__.startswith("_"):
+    if missing and ABC not in cls.__bases__:
         raise TypeError(f"{cls.__name__}: a {contract} must define {', '.join(missing)}.")
 
 
@@ -39,7 +41,7 @@ class Method(ABC, Generic[Fitted]):
     """The parameters of a masking method: a frozen, keyword-only dataclass that checks itself."""
 
     columns: tuple[str, ...]
-
+    """The columns it masks; a method that calls them otherwise overrides ``masks``."""
     figures: ClassVar[type[Result] | None] = None
     """The class of the fitted method's ``figures``; a policy may name their judged numbers."""
     withheld: ClassVar[tuple[str, ...]] = ()
@@ -51,6 +53,11 @@ class Method(ABC, Generic[Fitted]):
         """Refuse a class without its hooks."""
         super().__init_subclass__(**more)
         _require_hooks(cls, ["fit_table"], "Method")
+
+    @property
+    def who(self) -> str:
+        """Its name in messages."""
+        return type(self).__name__
 
     @property
     def passes(self) -> int:
@@ -77,13 +84,17 @@ class Method(ABC, Generic[Fitted]):
         """The figures that a policy may name."""
         return self.figures.judged if self.figures is not None else ()
 
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters by name."""
+        return asdict(self)  # type: ignore[call-overload]
+
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about, for ``dpmask plan``."""
         return 0.0
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table whose schema or footers do not fit, before anything is read."""
-        require_numeric(table.masked_schema, self.masks, type(self).__name__)
+        require_numeric(table.masked_schema, self.masks, self.who)
 
     def masked_schema(self, schema: Schema) -> Schema:
         """The schema of a table with this schema once it is masked."""
@@ -91,9 +102,8 @@ class Method(ABC, Generic[Fitted]):
 
     def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> Fitted:
         """Learn from a lake, a pandas or a Dask DataFrame what masking needs; a secret ``key`` or a ``seed`` draws."""
-        who = type(self).__name__
-        source = tables.as_table(table, who)
-        secret = make_key(who, key=key, seed=seed)
+        source = tables.as_table(table, self.who)
+        secret = make_key(self.who, key=key, seed=seed)
         self.check(source)
         fitted = self.fit_table(source, secret)
         for warning in fitted.warnings():
@@ -107,13 +117,14 @@ class Method(ABC, Generic[Fitted]):
     def _repr_html_(self) -> str:
         """A small table of the parameters, for notebooks."""
         rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(repr(value))}</td></tr>" for name, value in vars(self).items()
+            f"<tr><th>{escape(name)}</th><td>{escape(repr(value))}</td></tr>"
+            for name, value in self.parameters().items()
         )
-        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>"
+        return f"<table><caption>{self.who}</caption>{rows}</table>"
 
 
 class FittedMethod(ABC):
-    """A method fitted to a table: a frozen dataclass, without a repr of its own, as its fields hold values of records.
+    """A method fitted to a table: a frozen dataclass. Its repr shows no field: they may hold values of records.
 
     It masks each record by itself (``mask_rows(rows, first)``), or, where records must meet, the whole table
     (``mask_table(table)``): a subclass defines one of them.
@@ -128,16 +139,22 @@ class FittedMethod(ABC):
     """What masking came to, of the class that the method names."""
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse a class without its hooks."""
+        """Refuse a class without its hooks; give it the repr of this one, which ``dataclass`` then leaves alone."""
         super().__init_subclass__(**more)
+        cls.__repr__ = FittedMethod.__repr__  # type: ignore[method-assign]
         _require_hooks(cls, ["statement", "weaknesses"], "FittedMethod")
-        if not cls.__name__.startswith("_") and not ("mask_rows" in dir(cls)) ^ ("mask_table" in dir(cls)):
+        if ABC not in cls.__bases__ and not ("mask_rows" in dir(cls)) ^ ("mask_table" in dir(cls)):
             raise TypeError(f"{cls.__name__}: a FittedMethod must define mask_rows or mask_table, one of them.")
 
     if TYPE_CHECKING:
 
         def mask_rows(self, rows: Rows, first: int) -> Rows:
             """One block masked, its first record at position ``first``."""
+
+    @property
+    def who(self) -> str:
+        """Its method's name in messages."""
+        return self.method.who
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -151,7 +168,7 @@ class FittedMethod(ABC):
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table that cannot be masked, before anything is read."""
-        require_numeric(table.masked_schema, self.inputs, type(self.method).__name__)
+        require_numeric(table.masked_schema, self.inputs, self.who)
 
     def masked_schema(self, schema: Schema) -> Schema:
         """The schema of a table with this schema once it is masked."""
@@ -162,7 +179,7 @@ class FittedMethod(ABC):
 
         Where records must meet, they are exchanged at once; everything else is lazy.
         """
-        return tables.mask(self, table, type(self.method).__name__)
+        return tables.mask(self, table, self.who)
 
     @abstractmethod
     def statement(self) -> str:

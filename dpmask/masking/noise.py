@@ -2,7 +2,7 @@
 
 Protects against: reading off a person's exact value. Does not protect against: linkage. A masked record stays near its
 original, the nearer the smaller ``scale``; outliers stay outliers; and noise that is drawn for each column by itself is
-partly removed again by who knows how the columns depend on each other. Measure the linkage before a release.
+partly removed again by an intruder who knows how the columns depend on each other. Measure the linkage first.
 
 Means are kept in expectation; each variance grows by the factor 1 + scale^2 and correlations shrink by the same factor.
 ``correlated`` noise is drawn with the columns' own correlations: these are kept in expectation, and so are sums such as
@@ -19,136 +19,125 @@ where noise is correlated.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.draws import Subkey, make_key, record_normals
+from dpmask.engine.draws import Subkey, record_normals
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.covariance import covariance_sums, merge_covariance_sums
-from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.kernels.moments import Moments
 from dpmask.kernels.noise import add_noise, mixed, mixing_matrix
 from dpmask.lake.reading import Rows
-from dpmask.masking.draw_purpose import told_apart
-from dpmask.masking.fitted import FittedColumns
+from dpmask.masking.column_method import ColumnMethod
+from dpmask.masking.method import FittedMethod
 from dpmask.parameters import require_columns, require_flag, require_number
-from dpmask.table import table as tables
-from dpmask.table.checks import require_spread, require_spread_by_footers
-from dpmask.table.columns import floats, require_numeric, room, rounding_step, type_range, with_floats
+from dpmask.table.columns import floats, room, rounding_step, type_range, with_floats
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 
-_WHO = "NoiseAddition"
 _MOSTLY = 0.5
 _FEWEST = 2
-_REACH = 4.0  # standard deviations of noise that are counted on
+_REACH = 4.0  # standard deviations of noise that are allowed for
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseAddition:
-    """Noise of ``scale`` times each column's standard deviation (the paper's p times s), drawn record by record.
+class NoiseAddition(ColumnMethod["FittedNoise"]):
+    """Normal noise added to every value, drawn record by record.
 
-    Each column's by itself, or ``correlated`` as the columns are.
+    Parameters
+    ----------
+    columns
+        The columns of numbers to mask.
+    scale
+        The noise's standard deviation, as a share of each column's own (the paper's p).
+    correlated
+        Draw the noise with the correlations of the columns, not for each column by itself.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [31, 45, 62, 28], "income": [2100.5, 3900.0, 2750.25, 1800.0]})
+    >>> fitted = NoiseAddition(columns=["income"], scale=0.1).fit(people, seed=7)
+    >>> fitted
+    <FittedNoise: income>
+    >>> list(fitted.mask(people)["age"])
+    [31, 45, 62, 28]
+
     """
 
     columns: tuple[str, ...]
     scale: float
     correlated: bool = False
 
-    judged: ClassVar[tuple[str, ...]] = ()
+    def __post_init__(self) -> None:
+        require_columns(self, "columns")
+        require_number(self, "scale", above=0)
+        require_flag(self, "correlated")
 
     @property
     def passes(self) -> int:
         """Passes over the data to fit."""
         return 2 if self.correlated else 1
 
-    @property
-    def masks(self) -> tuple[str, ...]:
-        """The columns it masks."""
-        return self.columns
-
-    def __post_init__(self) -> None:
-        require_columns(self, "columns")
-        require_number(self, "scale", above=0)
-        require_flag(self, "correlated")
-
-    def work(self, rows: int) -> float:
-        """CPU seconds beyond reading the table: none to speak of."""
-        return 0.0
-
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose schema or footers do not fit, before anything is read."""
-        require_numeric(table.masked_schema, self.columns, _WHO)
-        require_spread_by_footers(table, self.columns, _WHO)
-
-    def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> FittedNoise:
-        """Learn the standard deviations, in one pass."""
-        source = tables.as_table(table, _WHO)
-        secret = make_key(_WHO, key=key, seed=seed)
-        self.check(source)
-        moments = source.reduce(self.columns, column_moments, merge_moments, "noise: standard deviations")
-        require_spread(moments, self.columns, _WHO)
+    def fit_table(self, table: Table, key: Subkey) -> FittedNoise:
+        """Learn the standard deviations, in one pass, and the correlations in another."""
+        moments = self.moments(table, "noise: standard deviations")
         deviations = dict(zip(self.columns, (self.scale * moments.sd).tolist(), strict=True))
         if not all(0.0 < deviation < math.inf for deviation in deviations.values()):
-            raise JobError(f"{_WHO}: scale {self.scale:g} makes the noise of a column infinite or nothing.")
-        kinds = {column: source.masked_schema.field(column).type for column in self.columns}
-        fitted = FittedNoise(
+            raise JobError(f"{self.who}: scale {self.scale:g} makes the noise of a column infinite or nothing.")
+        kinds = {column: table.masked_schema.field(column).type for column in self.columns}
+        # Another scale must draw anew, too: two releases of the same draws give the originals away.
+        purpose = f"{'correlated noise' if self.correlated else 'noise'} {self.scale!r}"
+        return FittedNoise(
             self,
             deviations,
             {column: float(rounding_step(kind)) for column, kind in kinds.items()},
-            self._held(moments, deviations, kinds),
-            self._mixing(source) if self.correlated else None,
-            secret.subkey(self._purpose(source, moments)),
+            _clipped(moments, deviations, kinds),
+            self._mixing(table) if self.correlated else None,
+            self.bound_key(key, purpose, table, moments),
         )
-        for warning in fitted.warnings():
-            warnings.warn(warning, stacklevel=2)
-        return fitted
 
-    def _purpose(self, source: tables.Table, moments: Moments) -> str:
-        """What the draws are for: another scale or table must draw anew, or two releases give the originals away."""
-        kind = "correlated noise" if self.correlated else "noise"
-        return f"{kind} {self.scale!r} {told_apart(source, self.columns, moments.values, moments.low, moments.high)}"
-
-    def _mixing(self, source: tables.Table) -> Floats:
+    def _mixing(self, table: Table) -> Floats:
         """What turns independent draws into draws with the correlations of the complete records."""
-        seen = source.reduce(self.columns, covariance_sums, merge_covariance_sums, "noise: correlations")
-        if seen.complete < _FEWEST:
-            raise InputError(f"{_WHO}: correlated noise needs at least {_FEWEST} complete records.")
-        variances = np.diag(seen.covariance)
+        found = table.reduce(self.columns, covariance_sums, merge_covariance_sums, "noise: correlations")
+        if found.complete < _FEWEST:
+            raise InputError(f"{self.who}: correlated noise needs at least {_FEWEST} complete records.")
+        variances = np.diag(found.covariance)
         sd = np.sqrt(np.where(variances > 0.0, variances, 1.0))
-        correlations = seen.covariance / np.outer(sd, sd)
+        correlations = found.covariance / np.outer(sd, sd)
         np.fill_diagonal(correlations, 1.0)
         return mixing_matrix(correlations)
 
-    def _held(self, moments: Moments, deviations: Mapping[str, float], kinds: Mapping[str, Any]) -> tuple[str, ...]:
-        """Columns whose noisy values would leave the range of their type."""
-        held = []
-        for number, (column, kind) in enumerate(kinds.items()):
-            low, high = type_range(kind)
-            reach = _REACH * deviations[column]
-            if moments.low[number] - reach < low or moments.high[number] + reach > high:
-                held.append(column)
-        return tuple(held)
+
+def _clipped(moments: Moments, deviations: Mapping[str, float], kinds: Mapping[str, Any]) -> tuple[str, ...]:
+    """Columns whose noisy values would leave the range of their type."""
+    clipped = []
+    for number, (column, kind) in enumerate(kinds.items()):
+        low, high = type_range(kind)
+        reach = _REACH * deviations[column]
+        if moments.low[number] - reach < low or moments.high[number] + reach > high:
+            clipped.append(column)
+    return tuple(clipped)
 
 
 @dataclass(frozen=True)
-class FittedNoise(FittedColumns):
+class FittedNoise(FittedMethod):
     """Noise ready to be added: its standard deviation and the rounding unit of each column, the key of the draws."""
 
     method: NoiseAddition
     deviations: Mapping[str, float]
     units: Mapping[str, float]
-    held: tuple[str, ...]
+    clipped: tuple[str, ...]
+    """Columns whose noisy values are clipped to the range of their type."""
     mixing: Floats | None
     key: Subkey
 
-    who: ClassVar[str] = _WHO
-
-    def check(self, table: tables.Table) -> None:
+    def check(self, table: Table) -> None:
         """Refuse a table that noise cannot be added to."""
         self.method.check(table)
 
@@ -170,12 +159,14 @@ class FittedNoise(FittedColumns):
 
     def statement(self) -> str:
         """What a reader of the release may know."""
-        held = f" Values of {', '.join(self.held)} were held to the range of their type, which shifts their moments."
+        clipped = (
+            f" Values of {', '.join(self.clipped)} were held to the range of their type, which shifts their moments."
+        )
         return (
             f"Normal noise with a standard deviation of {self.method.scale:g} times that of the column was added to "
             f"each value of {', '.join(self.method.columns)}. Means are unbiased; variances are larger by the factor "
             f"{1 + self.method.scale**2:.6g}, {self._on_correlations()}. Integers and decimals were rounded to their "
-            "type. Noisy values may lie where real ones cannot, such as below zero." + (held if self.held else "")
+            "type. Noisy values may lie where real ones cannot, such as below zero." + (clipped if self.clipped else "")
         )
 
     def _on_correlations(self) -> str:
@@ -189,14 +180,14 @@ class FittedNoise(FittedColumns):
     def warnings(self) -> list[str]:
         """Columns whose noise is mostly rounded away: P(|N(0, d^2)| < unit / 2) of their values stay as they are."""
         kept = {c: math.erf(self.units[c] / (2 * math.sqrt(2) * d)) for c, d in self.deviations.items()}
-        held = [
-            f"{_WHO}: noise would take values of '{column}' out of the range of its type; they are held at its ends, "
+        clipped = [
+            f"{self.who}: noise would take values of '{column}' out of the range of its type; they are clipped to it, "
             "which shifts mean and variance. Write the column as a wider or signed type."
-            for column in self.held
+            for column in self.clipped
         ]
-        return held + [
-            f"{_WHO}: about {share:.1%} of the values of '{column}' stay as they are: noise is smaller than the step "
-            "of its type. Raise scale, or mask it by another method."
+        return clipped + [
+            f"{self.who}: about {share:.1%} of the values of '{column}' stay as they are: noise is smaller than the "
+            "step of its type. Raise scale, or mask it by another method."
             for column, share in kept.items()
             if share > _MOSTLY
         ]
@@ -204,7 +195,8 @@ class FittedNoise(FittedColumns):
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         return [
-            "Noise keeps each record near its original: who knows some values may still link it. Measure the linkage.",
+            "Noise keeps each record near its original: an intruder who knows some values may still link it. Measure "
+            "the linkage.",
             "Noise drawn for each column by itself can partly be filtered out where columns depend on each other."
             if self.mixing is None
             else "The size of the noise is public, and its correlations are those of the release.",

@@ -15,108 +15,91 @@ block, and its columns twice.
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.draws import Subkey, make_key, record_normals
+from dpmask.engine.draws import Subkey, record_normals
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.rotation import haar_orthogonal, rotated
 from dpmask.lake.reading import Rows
-from dpmask.masking.draw_purpose import told_apart
-from dpmask.masking.fitted import FittedColumns
+from dpmask.masking.column_method import ColumnMethod
+from dpmask.masking.method import FittedMethod
 from dpmask.parameters import require_columns
-from dpmask.table import table as tables
-from dpmask.table.checks import require_complete, require_finite_rows, require_spread, require_spread_by_footers
-from dpmask.table.columns import as_floats, float_schema, floats, require_numeric, room
+from dpmask.table.checks import require_complete, require_finite_rows
+from dpmask.table.columns import as_floats, float_schema, floats, room
+from dpmask.table.table import Table
 
-_WHO = "RandomRotation"
 _UNEVEN = 10.0
 _ADVICE = "Fill them in, drop those records, or take the column out."
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomRotation:
-    """Two or more ``columns``, rotated together by a secret orthogonal matrix."""
+class RandomRotation(ColumnMethod["FittedRotation"]):
+    """Columns rotated together by a secret orthogonal matrix.
+
+    Parameters
+    ----------
+    columns
+        Two or more columns of numbers, without missing values.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [31.0, 45.0, 62.0], "hours": [40.0, 38.5, 20.0]})
+    >>> masked = RandomRotation(columns=["age", "hours"]).fit(people, seed=7).mask(people)
+    >>> round(float((masked**2).sum().sum() - (people**2).sum().sum()), 6)
+    0.0
+
+    """
 
     columns: tuple[str, ...]
 
-    passes: ClassVar[int] = 1
-    judged: ClassVar[tuple[str, ...]] = ()
-    undone_by: ClassVar[str] = "known_records"
-    """The measure of an attack that undoes it: a job that does not take it is warned."""
-
-    @property
-    def masks(self) -> tuple[str, ...]:
-        """The columns it masks."""
-        return self.columns
+    undone_by: ClassVar[str | None] = "known_records"
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")
         if len(self.columns) == 1:
-            raise JobError(f"{_WHO}: columns must be two or more; a single one can only change its sign.")
-
-    def work(self, rows: int) -> float:
-        """CPU seconds beyond reading the table: none to speak of."""
-        return 0.0
+            raise JobError(f"{self.who}: columns must be two or more; a single one can only change its sign.")
 
     def masked_schema(self, schema: Any) -> Any:
         """Rotated columns are doubles."""
         return float_schema(schema, self.columns)
 
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose schema or footers do not fit, before anything is read."""
-        require_numeric(table.masked_schema, self.columns, _WHO)
-        require_spread_by_footers(table, self.columns, _WHO)
-
-    def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> FittedRotation:
+    def fit_table(self, table: Table, key: Subkey) -> FittedRotation:
         """Draw the matrix, bound to the table by one pass for its range."""
-        source = tables.as_table(table, _WHO)
-        secret = make_key(_WHO, key=key, seed=seed)
-        self.check(source)
-        seen = source.reduce(self.columns, column_moments, merge_moments, "rotation: range")
-        require_spread(seen, self.columns, _WHO)
-        require_complete(seen, self.columns, source.rows, _WHO, f", which cannot be rotated. {_ADVICE}")
-        own = secret.subkey(f"rotation {told_apart(source, self.columns, seen.values, seen.low, seen.high)}")
+        moments = self.moments(table, "rotation: range")
+        require_complete(moments, self.columns, table.rows, self.who, f", which cannot be rotated. {_ADVICE}")
+        own = self.bound_key(key, "rotation", table, moments)
         size = len(self.columns)
         matrix = haar_orthogonal(record_normals(own, 0, size * size).reshape(size, size))
-        fitted = FittedRotation(self, matrix, float(seen.sd.max() / seen.sd.min()) > _UNEVEN, own)
-        for warning in fitted.warnings():
-            warnings.warn(warning, stacklevel=2)
-        return fitted
+        return FittedRotation(self, matrix, float(moments.sd.max() / moments.sd.min()) > _UNEVEN, own)
 
 
 @dataclass(frozen=True)
-class FittedRotation(FittedColumns):
-    """A rotation ready to be made. The matrix undoes it: it is as secret as the key."""
+class FittedRotation(FittedMethod):
+    """A rotation ready to be applied. The matrix undoes it: it is as secret as the key."""
 
     method: RandomRotation
-    matrix: NDArray[np.float64] = field(repr=False)
+    matrix: NDArray[np.float64]
     uneven: bool
     key: Subkey
-
-    who: ClassVar[str] = _WHO
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block rotated."""
         columns = [floats(rows, column) for column in self.inputs]
         turned = rotated(columns, self.matrix, [room(rows.num_rows) for _ in columns])
         if not np.isfinite(sum(float(values.sum()) for values in turned)):
-            require_finite_rows(columns, self.inputs, _WHO, "rotated")
+            require_finite_rows(columns, self.inputs, self.who, "rotated")
             raise InputError(
-                f"{_WHO}: the table has values too large to be rotated. Divide their columns by a power of ten first."
+                f"{self.who}: the table has values too large to be rotated. Divide their columns by a power of ten "
+                "first."
             )
         for column, values in zip(self.inputs, turned, strict=True):
             rows = as_floats(rows, column, values)
         return rows
-
-    def masked_schema(self, schema: Any) -> Any:
-        """Rotated columns are doubles."""
-        return self.method.masked_schema(schema)
 
     def statement(self) -> str:
         """What a reader of the release may know."""
@@ -127,19 +110,19 @@ class FittedRotation(FittedColumns):
         )
 
     def warnings(self) -> list[str]:
-        """Columns so uneven that the largest shines through."""
+        """Columns so uneven that the largest dominates every rotated one."""
         if not self.uneven:
             return []
         return [
-            f"{_WHO}: standard deviations of the columns differ by more than a factor of {_UNEVEN:g}, so that every "
-            "rotated column shows mostly the largest of them. Apply membership_transform to them first."
+            f"{self.who}: standard deviations of the columns differ by more than a factor of {_UNEVEN:g}, so that "
+            "every rotated column shows mostly the largest of them. Apply membership_transform to them first."
         ]
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         count = len(self.method.columns)
         return [
-            f"About {count} known records, as many as there are columns, undo the rotation and give every record away: "
+            f"About {count} known records, as many as there are columns, undo the rotation and disclose every record: "
             "known_records measures it.",
             "Distances between records are kept, so outliers stay outliers and can be recognised.",
             *self.warnings(),

@@ -19,35 +19,31 @@ one block, or one shard.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.draws import Subkey, make_key, record_uniforms, uniforms_at, words_at
+from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at, words_at
 from dpmask.engine.exchange import Piece, hold_exchanged
 from dpmask.engine.passes import Run, Span
 from dpmask.errors import InputError
-from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.order.float_order import order_keys
 from dpmask.kernels.swapping import Cuts, shard_of, swapped
 from dpmask.lake.reading import Rows
-from dpmask.masking.draw_purpose import told_apart
-from dpmask.masking.fitted import FittedColumns
+from dpmask.masking.column_method import ColumnMethod
+from dpmask.masking.method import FittedMethod
 from dpmask.parameters import require_columns, require_number
-from dpmask.table import table as tables
-from dpmask.table.checks import require_spread, require_spread_by_footers
-from dpmask.table.columns import floats, require_numeric, stored
+from dpmask.table.columns import floats, stored
 from dpmask.table.quantiles import order_statistics, value_positions
+from dpmask.table.table import Table
 
 Integers = NDArray[np.int64]
 
-_WHO = "RankSwapping"
 _SHARD = 500_000
 _MOST_SHARDS = 1000
 _FEW = 4
@@ -57,10 +53,27 @@ _SECONDS = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankSwapping:
-    """A ``share`` of the values of each column swapped with others at most ``window`` away in rank.
+class RankSwapping(ColumnMethod["FittedSwapping"]):
+    """Values swapped with others of about the same rank, each column by itself.
 
-    ``window`` is a share of the column's values, as in the p per cent of rank swapping.
+    Parameters
+    ----------
+    columns
+        The columns of numbers to mask.
+    share
+        How many of the values are swapped, as a share.
+    window
+        How far apart in rank two swapped values may be, as a share of the column's values (the p per cent of rank
+        swapping).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"income": range(1000, 1100)})
+    >>> masked = RankSwapping(columns=["income"], share=0.9, window=0.2).fit(people, seed=7).mask(people)
+    >>> sorted(masked["income"]) == sorted(people["income"])
+    True
+
     """
 
     columns: tuple[str, ...]
@@ -68,12 +81,6 @@ class RankSwapping:
     window: float
 
     passes: ClassVar[int] = 6
-    judged: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def masks(self) -> tuple[str, ...]:
-        """The columns it masks."""
-        return self.columns
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")
@@ -84,37 +91,24 @@ class RankSwapping:
         """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_transforms.py."""
         return _SECONDS * rows * len(self.columns)
 
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose schema or footers do not fit, before anything is read."""
-        require_numeric(table.masked_schema, self.columns, _WHO)
-        require_spread_by_footers(table, self.columns, _WHO)
-
-    def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> FittedSwapping:
+    def fit_table(self, table: Table, key: Subkey) -> FittedSwapping:
         """Find the ranks at which each column is cut."""
-        source = tables.as_table(table, _WHO)
-        secret = make_key(_WHO, key=key, seed=seed)
-        self.check(source)
-        seen = source.reduce(self.columns, column_moments, merge_moments, "swapping: values")
-        require_spread(seen, self.columns, _WHO)
-        counts = seen.values.tolist()
+        moments = self.moments(table, "swapping: values")
+        counts = moments.values.tolist()
         layouts = {count: self._layout(name, count) for name, count in zip(self.columns, counts, strict=True)}
-        told = told_apart(source, self.columns, seen.values, seen.low, seen.high)
-        own = secret.subkey(f"swapping {self.share!r} {self.window!r} {told}")
-        cuts = _cuts(source, self.columns, layouts)
+        cuts = _cuts(table, self.columns, layouts)
         windows = {
             name: Windows(layouts[count].window, layouts[count].dealt, cut)
             for name, count, cut in zip(self.columns, counts, cuts, strict=True)
         }
-        fitted = FittedSwapping(self, windows, own)
-        for warning in fitted.warnings():
-            warnings.warn(warning, stacklevel=2)
-        return fitted
+        own = self.bound_key(key, f"swapping {self.share!r} {self.window!r}", table, moments)
+        return FittedSwapping(self, windows, own)
 
     def _layout(self, column: str, values: int) -> _Layout:
         window = int(self.window * values)
         if window < 2:  # noqa: PLR2004
             raise InputError(
-                f"{_WHO}: a window of {self.window:g} of the {values:,} values of '{column}' holds no two of them. "
+                f"{self.who}: a window of {self.window:g} of the {values:,} values of '{column}' has no two of them. "
                 "Make window larger."
             )
         return _layout(values, window)
@@ -145,7 +139,7 @@ def _layout(values: int, window: int) -> _Layout:
     return _Layout(window, -(-window // shard), ranks)
 
 
-def _cuts(table: tables.Table, columns: Sequence[str], layouts: Mapping[int, _Layout]) -> list[Cuts]:
+def _cuts(table: Table, columns: Sequence[str], layouts: Mapping[int, _Layout]) -> list[Cuts]:
     """For each column the values at its cuts, and where these and their equals lie; a layout by number of values."""
     if not any(layout.ranks for layout in layouts.values()):
         none = np.empty(0, np.int64)
@@ -160,37 +154,35 @@ def _cuts(table: tables.Table, columns: Sequence[str], layouts: Mapping[int, _La
 
 
 @dataclass(frozen=True)
-class FittedSwapping(FittedColumns):
-    """Windows ready to be swapped in."""
+class FittedSwapping(FittedMethod):
+    """Windows ready to be swapped in. The cuts between them are values of records."""
 
     method: RankSwapping
-    windows: Mapping[str, Windows] = field(repr=False)
+    windows: Mapping[str, Windows]
     key: Subkey
 
-    who: ClassVar[str] = _WHO
-
-    def mask_table(self, table: tables.Table) -> tables.Table:
+    def mask_table(self, table: Table) -> Table:
         """The table with every column swapped."""
         masked = table
         for column in self.inputs:
             masked = masked.with_values(column, self._swapped(table, column))
         return masked
 
-    def _swapped(self, table: tables.Table, column: str) -> list[Run]:
+    def _swapped(self, table: Table, column: str) -> list[Run]:
         """For each block the places of one column that have another's value, and these values."""
-        meeting = _Meeting(column, self.windows[column], self.method.share, self.key.subkey(column))
-        there = hold_exchanged(
-            table.on_rows([column], meeting.split),
-            meeting.swap,
+        exchange = _WindowExchange(column, self.windows[column], self.method.share, self.key.subkey(column))
+        exchanged = hold_exchanged(
+            table.on_rows([column], exchange.split),
+            exchange.swap,
             table.blocks,
-            [Span(number, 0) for number in range(meeting.targets)],
+            [Span(number, 0) for number in range(exchange.targets)],
             "swapping: windows",
             size=_BYTES * table.rows,
         )
         firsts = np.array([block.first for block in table.blocks] + [table.rows])
         spans = [Span(number, block.first) for number, block in enumerate(table.blocks)]
         size = _BYTES * table.rows
-        return hold_exchanged(partial(_split_back, firsts), _at_places, there, spans, "swapping: back", size=size)
+        return hold_exchanged(partial(_split_back, firsts), _at_places, exchanged, spans, "swapping: back", size=size)
 
     def statement(self) -> str:
         """What a reader of the release may know."""
@@ -203,7 +195,7 @@ class FittedSwapping(FittedColumns):
     def warnings(self) -> list[str]:
         """Columns whose windows are so small that few values find a partner."""
         return [
-            f"{_WHO}: a window of '{column}' holds {one.size} values, of which about "
+            f"{self.who}: a window of '{column}' has {one.size} values, of which about "
             f"{self.method.share * one.size:.2g} are to be swapped: many find no partner. Make window or share larger."
             for column, one in self.windows.items()
             if self.method.share * one.size < _FEW
@@ -219,8 +211,8 @@ class FittedSwapping(FittedColumns):
         ]
 
 
-class _Meeting(NamedTuple):
-    """How the values of one column meet their windows."""
+class _WindowExchange(NamedTuple):
+    """How the values of one column are exchanged within their windows."""
 
     column: str
     windows: Windows
@@ -235,15 +227,15 @@ class _Meeting(NamedTuple):
     def split(self, rows: Rows, span: Span) -> list[Piece]:
         """A block's values by shard: positions, what they are ranked by, and the values as they are stored."""
         values = floats(rows, self.column)
-        there = np.flatnonzero(~np.isnan(values))
-        keys = order_keys(values[there])
-        owner = shard_of(keys, self._drawn("cut", span.first, len(values))[there], self.windows.cuts)
+        known = np.flatnonzero(~np.isnan(values))
+        keys = order_keys(values[known])
+        owner = shard_of(keys, self._drawn("cut", span.first, len(values))[known], self.windows.cuts)
         if self.windows.dealt > 1:
-            lots = self._drawn("deal", span.first, len(values))[there] * self.windows.dealt
+            lots = self._drawn("deal", span.first, len(values))[known] * self.windows.dealt
             owner = owner * self.windows.dealt + lots.astype(np.int64)
         order = np.argsort(owner.astype(np.uint16), kind="stable")  # a counting sort, in 16 bits
         ends = np.searchsorted(owner[order], np.arange(self.targets + 1))
-        positions, kept = there + span.first, stored(rows, self.column)[there]
+        positions, kept = known + span.first, stored(rows, self.column)[known]
         parts = [order[low:high] for low, high in pairwise(ends)]
         return [(positions[part], keys[part], kept[part]) for part in parts]
 

@@ -150,7 +150,7 @@ def _mask_part(
     frame: pd.DataFrame, step: RowMasking, firsts: list[int], partition_info: dict[str, Any] | None = None
 ) -> pd.DataFrame:
     given = _from_pandas(frame, step.inputs)
-    dropped = getattr(step, "dropped", None)
+    dropped = step.dropped
     if dropped is not None:
         kept = ~dropped.of(given)
         frame, given = frame[kept], given.filter(pa.array(kept))

@@ -35,6 +35,10 @@ class Masking(Protocol):
     def changes(self) -> tuple[str, ...]:
         """The columns it changes or adds."""
 
+    @property
+    def dropped(self) -> Any:
+        """Which records it leaves out (table.dropping), or None."""
+
     def check(self, table: Table) -> None:
         """Refuse a table that does not fit."""
 
@@ -129,7 +133,7 @@ class Table:
         """The same table with one more step; without the records that it drops, if it does (table.dropping)."""
         if isinstance(step, TableMasking):
             return step.mask_table(self)
-        dropped = getattr(step, "dropped", None)
+        dropped = step.dropped
         if dropped is None:
             return replace(self, steps=(*self.steps, step))
         from dpmask.table.dropping import without

@@ -42,7 +42,7 @@ def test_bounds_that_are_given(frame):
     ("options", "text"),
     [
         ({"function": "t"}, "function must be 's' or 'z' or 'triangular' or 'gaussian'; got 't'"),
-        ({"bounds": {"agee": [0, 1]}}, "bounds speak of 'agee'. Did you mean 'age'"),
+        ({"bounds": {"agee": [0, 1]}}, "bounds name 'agee'. Did you mean 'age'"),
         ({"bounds": {"age": [1, 1]}}, r"bounds of 'age' must be \[low, high\], low < high; got \[1, 1\]"),
         ({"bounds": {"age": [0, 1, 2]}}, r"bounds of 'age' must be \[low, high\]"),
         ({"bounds": {"age": 3}}, r"bounds of 'age' must be \[low, high\]"),

@@ -60,6 +60,13 @@ def assert_same(masked, expected):
     pd.testing.assert_frame_equal(masked.drop(columns="name"), expected.drop(columns="name"), check_exact=True)
 
 
+def by_size(found):
+    """Groups of each size, as the figures have them."""
+    large = found[found > 20]
+    small = {str(size): count for size, count in sorted(found[found <= 20].value_counts().items())}
+    return small | ({"more than 20": len(large)} if len(large) else {})
+
+
 def sizes(masked, columns=COLUMNS):
     return masked.groupby(columns).size()
 
@@ -142,10 +149,10 @@ def test_masked_values_that_leave_the_sign_are_reported_with_the_bound():
     frame = incomes()
     frame = frame[frame.net >= 0].astype(dict.fromkeys(COLUMNS, "float64"))
     fitted = fuzzy(constraints=["net + tax = gross - 300"], k=3).fit(frame, seed=1)
-    assert fitted.figures.groups[0].leaving == ("net >= 0", "tax >= 0")
+    assert fitted.figures.groups[0].bounds_to_add == ("net >= 0", "tax >= 0")
     assert any("'net >= 0' prevents it" in warning for warning in fitted.warnings())
     held = fuzzy(constraints=["net + tax = gross - 300", "net >= 0", "tax >= 0"], k=3).fit(frame, seed=1)
-    assert held.figures.groups[0].leaving == ()
+    assert held.figures.groups[0].bounds_to_add == ()
     assert held.mask(frame).net.min() >= 0
 
 
@@ -161,8 +168,8 @@ def test_minimum_size_holds_for_each_group_of_variables(cell_size):
     for group, figures in zip(groups, fitted.figures.groups, strict=True):
         found = sizes(masked, group)
         assert found.min() == figures.smallest >= 6
-        assert len(found) == figures.sizes.distinct
-        assert found.value_counts().to_dict() == dict(figures.sizes.groups)
+        assert len(found) == figures.distinct_rows
+        assert figures.groups_by_size == by_size(found)
         assert figures.below_k == 0
         assert masked[group].mean().to_numpy() == pytest.approx(frame[group].mean().to_numpy(), rel=0.05)
 
@@ -172,13 +179,13 @@ def test_figures_are_those_of_what_is_released():
     fitted = fuzzy(cell_size=200).fit(frame, seed=1)
     masked = fitted.mask(frame)
     found, figures = sizes(masked), fitted.figures.groups[0]
-    assert dict(figures.sizes.groups) == found.value_counts().to_dict()
+    assert figures.groups_by_size == by_size(found)
     assert figures.below_k == pytest.approx(found[found < 5].sum() / len(frame))
     loss = ((masked[COLUMNS] - frame[COLUMNS]) / frame[COLUMNS].std(ddof=0)).pow(2).to_numpy().mean()
     assert figures.loss == pytest.approx(loss, rel=1e-6)
-    assert figures.parts.records == len(frame)
-    assert figures.parts.cells == 16  # two shards of about 1500 records, each in cells of at most 200
-    assert 160 <= figures.parts.smallest_cell <= figures.parts.largest_cell <= 200
+    assert figures.cells == 16  # two shards of about 1500 records, each in cells of at most 200
+    smallest, largest = figures.records_in_a_cell
+    assert 160 <= smallest <= largest <= 200
 
 
 def test_mdav_groups_have_k_to_2k_records():
@@ -197,11 +204,11 @@ def test_few_clusters_are_fitted_to_the_whole_table(monkeypatch, client):
     frame = incomes()
     method = fuzzy(k=None, clusters=40, constraints=[SUM], minimum_size=10)
     fitted = method.fit(frame, seed=1)
-    assert type(fitted.parts[0]).__name__ == "FlatPart"
+    assert type(fitted.parts[0]).__name__ == "WholeTableGroup"
     masked = fitted.mask(frame)
     found = sizes(masked)
     assert found.min() == fitted.figures.smallest >= 10
-    assert dict(fitted.figures.groups[0].sizes.groups) == found.value_counts().to_dict()
+    assert fitted.figures.groups[0].groups_by_size == by_size(found)
     assert (masked.net + masked.tax == masked.gross).all()
     loss = ((masked[COLUMNS] - frame[COLUMNS]) / frame[COLUMNS].std(ddof=0)).pow(2).to_numpy().mean()
     assert fitted.figures.loss == pytest.approx(loss, rel=1e-6)

@@ -71,7 +71,7 @@ def test_swapping_in_files_is_the_same(frame, monkeypatch, limit):
 
 
 def test_swapping_says_what_it_cannot_do(frame):
-    with pytest.raises(InputError, match=r"a window of 0.001 of the 1,000 values of 'age' holds no two of them"):
+    with pytest.raises(InputError, match=r"a window of 0.001 of the 1,000 values of 'age' has no two of them"):
         dpmask.RankSwapping(columns=["age"], share=1, window=0.001).fit(frame, seed=1)
     with pytest.warns(UserWarning, match="many find no partner"):
         dpmask.RankSwapping(columns=["age"], share=0.1, window=0.01).fit(frame, seed=1)

@@ -20,7 +20,7 @@ def test_released_values_do_not_depend_on_partitions(name, partitions, client):
     np.testing.assert_allclose(masked["y"], expected["y"], rtol=1e-9, atol=1e-9)
     assert (masked["k"] == expected["k"]).all()
     assert (masked["other"] == frame["other"]).all()
-    assert fitted.figures.groups == whole.figures.groups
+    assert fitted.figures.models == whole.figures.models
     assert fitted.figures.reproduced == whole.figures.reproduced
     assert fitted.figures.loss == pytest.approx(whole.figures.loss, rel=1e-9)
 
@@ -71,10 +71,10 @@ def test_records_without_weight_do_not_make_a_model_large():
     frame.loc[:22, "y"] += 1000.0
     frame["w"] = np.where(frame.index.isin(range(3, 23)), 0, 1)
     alone = models(minimum_size=1, weight="w").fit(frame, seed=1)
-    assert alone.figures.groups[0].smallest < 10  # with twenty more it would not be small
+    assert alone.figures.models[0].smallest < 10  # with twenty more it would not be small
     fitted = models(weight="w").fit(frame, seed=1)
-    assert fitted.figures.groups[0].dissolved >= 1
-    assert fitted.figures.groups[0].smallest >= 10
+    assert fitted.figures.models[0].dissolved >= 1
+    assert fitted.figures.models[0].smallest >= 10
 
 
 def test_every_value_is_its_model_s():
@@ -90,18 +90,17 @@ def test_small_models_are_dissolved():
     frame = people()
     frame.loc[:2, "y"] += 1000.0  # three records that a model goes through
     alone = models(minimum_size=1).fit(frame, seed=1)
-    assert alone.figures.groups[0].smallest < 10
+    assert alone.figures.models[0].smallest < 10
     assert alone.figures.small > 0
     assert any("minimum_size" in warning for warning in alone.warnings())
     fitted = models().fit(frame, seed=1)
     assert fitted.minimum_size == 10  # 2 x 5 coefficients
-    assert fitted.figures.groups[0].smallest >= 10
-    assert fitted.figures.groups[0].dissolved == 1
+    assert fitted.figures.models[0].smallest >= 10
+    assert fitted.figures.models[0].dissolved == 1
     assert fitted.figures.small == 0
-    assert sum(fitted.figures.groups[0].sizes) == len(frame)
     assert fitted.mask(frame).loc[:2, "y"].max() < 500
     all_in_one = models(minimum_size=1000).fit(frame, seed=1)
-    assert all(len(group.sizes) == 1 for group in all_in_one.figures.groups)
+    assert all(group.models == 1 for group in all_in_one.figures.models)
     with pytest.raises(InputError, match="minimum_size"):
         models(minimum_size=2000).fit(frame, seed=1)
 

@@ -30,7 +30,7 @@ def fitted(people, **options):
 @pytest.mark.parametrize(("k", "loss"), [(3, 0.032), (5, 0.054), (10, 0.091)])
 def test_loss_of_exact_single_machine_runs(people, k, loss):
     fit = fitted(people, k=k)
-    assert fit.figures.groups[0].parts.cells == 1
+    assert fit.figures.groups[0].cells == 1
     assert fit.figures.loss == pytest.approx(loss, rel=0.1)
     moved = (fit.mask(people) - people) / people.std(ddof=0)
     assert fit.figures.loss == pytest.approx(moved.pow(2).to_numpy().mean(), rel=1e-6)

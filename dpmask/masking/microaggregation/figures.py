@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from itertools import compress
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.fuzzy.center_sums import labels
+from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Result, Term
 from dpmask.table.grouping import GroupSizes
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 _ON_RECORD = 0.05
 """A row as good as shows a record that it is this much nearer to than records of its cell are to their rows (rms)."""
@@ -95,72 +98,95 @@ def nearest_distances(block: Floats, points: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """The figures of one group of variables, or the worst of several."""
+    """The figures of one group of variables."""
 
     columns: tuple[str, ...]
-    expected: float
-    sizes: GroupSizes
-    parts: CellFigures
-    leaving: tuple[str, ...]
+    expected_size: float
+    smallest: int
+    """Records in the smallest group of equal released rows."""
+    below_k: float
+    """Share of records in groups smaller than expected."""
+    distinct_rows: int
+    groups_by_size: Mapping[str, int]
+    """How many groups there are of each size, the largest sizes together."""
+    cells: int
+    records_in_a_cell: tuple[int, int]
+    """Of the smallest and of the largest cell."""
+    nearest_record: float
+    on_records: float
+    """Share of released rows that lie on a record: a twentieth of the way that records of their cell have moved."""
+    dominated: float
+    """Share of centres of which one record makes up more than half."""
+    largest_weight_share: float
+    loss: float
+    """Mean squared error of a standardised variable."""
+    bounds_to_add: tuple[str, ...]
+    """Constraints that would keep masked values on the side of zero where all originals are."""
 
-    @property
-    def smallest(self) -> int:
-        """Records in the smallest group of equal released rows."""
-        return self.sizes.smallest
 
-    @property
-    def below_k(self) -> float:
-        """Share of records in groups smaller than expected."""
-        return self.sizes.below(np.floor(self.expected)) / self.sizes.records
+def group_figures(
+    columns: Sequence[str], signs: tuple[Flags, Flags], expected: float, sizes: GroupSizes, parts: CellFigures
+) -> GroupFigures:
+    """The figures of variables; ``signs`` says which of them have originals on one side of zero only."""
+    return GroupFigures(
+        tuple(columns),
+        expected,
+        sizes.smallest,
+        sizes.below(np.floor(expected)) / sizes.records,
+        sizes.distinct,
+        _histogram(sizes),
+        parts.cells,
+        (parts.smallest_cell, parts.largest_cell),
+        parts.nearest,
+        parts.on_records / parts.rows,
+        parts.dominated / max(parts.centers, 1),
+        parts.largest_share,
+        float(parts.squares.mean() / parts.records),
+        _bounds_to_add(columns, *signs, parts),
+    )
 
-    @property
-    def on_records(self) -> float:
-        """Share of released rows that lie on a record: a twentieth of the way that records of their cell have moved."""
-        return self.parts.on_records / self.parts.rows
 
-    @property
-    def dominated(self) -> float:
-        """Share of centres of which one record makes up more than half."""
-        return self.parts.dominated / max(self.parts.centers, 1)
+def _histogram(sizes: GroupSizes) -> dict[str, int]:
+    shown = {str(size): count for size, count in sizes.groups.items() if size <= _LARGEST_SHOWN}
+    rest = sum(count for size, count in sizes.groups.items() if size > _LARGEST_SHOWN)
+    return shown | ({f"more than {_LARGEST_SHOWN}": rest} if rest else {})
 
-    @property
-    def loss(self) -> float:
-        """Mean squared error of a standardised variable."""
-        return float(self.parts.squares.mean() / self.parts.records)
 
-    def histogram(self) -> dict[str, int]:
-        """How many groups there are of each size, the largest sizes together."""
-        shown = {str(size): count for size, count in self.sizes.groups.items() if size <= _LARGEST_SHOWN}
-        rest = sum(count for size, count in self.sizes.groups.items() if size > _LARGEST_SHOWN)
-        return shown | ({f"more than {_LARGEST_SHOWN}": rest} if rest else {})
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {
-            "columns": list(self.columns),
-            "expected_size": self.expected,
-            "smallest": self.smallest,
-            "below_k": self.below_k,
-            "distinct_rows": self.sizes.distinct,
-            "groups_by_size": self.histogram(),
-            "cells": self.parts.cells,
-            "records_in_a_cell": [self.parts.smallest_cell, self.parts.largest_cell],
-            "nearest_record": self.parts.nearest,
-            "on_records": self.on_records,
-            "dominated": self.dominated,
-            "largest_weight_share": self.parts.largest_share,
-            "loss": self.loss,
-            "bounds_to_add": list(self.leaving),
-        }
+_SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata release"
+_GUIDE = "dpmask explain microaggregation"
 
 
 @dataclass(frozen=True)
-class Figures:
+class MicroaggregationFigures(Result):
     """All groups of variables; a policy judges the worst of them."""
 
     groups: tuple[GroupFigures, ...]
 
     judged: ClassVar[tuple[str, ...]] = ("smallest", "below_k", "on_records", "dominated", "loss")
+    about: ClassVar[Term] = Term(
+        "How large the groups of equal released rows are, how near these rows lie to records, and what they cost.",
+        NEUTRAL,
+        _GUIDE,
+    )
+    terms: ClassVar[Mapping[str, Term]] = {
+        "smallest": Term("Records in the smallest group of equal released rows.", LESS_RISK, _SAMARATI),
+        "below_k": Term("Share of records in groups smaller than expected.", MORE_RISK, _SAMARATI),
+        "on_records": Term("Share of released rows that lie on a record of the original.", MORE_RISK, _GUIDE),
+        "dominated": Term("Share of centres of which one record makes up more than half.", MORE_RISK, _GUIDE),
+        "loss": Term(
+            "Mean squared error of a standardised variable.",
+            MORE_LOSS,
+            "Domingo-Ferrer and Mateo-Sanz 2002, Practical data-oriented microaggregation",
+        ),
+        "expected_size": Term("Records in a group, as the parameters ask for.", NEUTRAL, _GUIDE),
+        "distinct_rows": Term("Different rows among the released ones.", NEUTRAL, _GUIDE),
+        "groups_by_size": Term("How many groups of equal released rows have so many records.", NEUTRAL, _GUIDE),
+        "cells": Term("Parts of the table that were masked by themselves.", NEUTRAL, _GUIDE),
+        "records_in_a_cell": Term("Records in the smallest and in the largest cell.", NEUTRAL, _GUIDE),
+        "nearest_record": Term("Smallest distance of a row to a record.", LESS_RISK, _GUIDE),
+        "largest_weight_share": Term("Largest share of one record in a centre.", MORE_RISK, _GUIDE),
+        "bounds_to_add": Term("Constraints that would keep masked values on their side of zero.", NEUTRAL, _GUIDE),
+    }
 
     @property
     def smallest(self) -> int:
@@ -187,15 +213,17 @@ class Figures:
         """Mean squared error of a standardised variable, over all of them."""
         return sum(g.loss * len(g.columns) for g in self.groups) / sum(len(g.columns) for g in self.groups)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        worst = {name: getattr(self, name) for name in self.judged}
-        return {**worst, "groups": [group.to_dict() for group in self.groups]}
+    def explain(self) -> str:
+        """What the numbers mean, in a sentence."""
+        return (
+            f"Every released row is shared by at least {self.smallest} records, {self.below_k:.1%} of the records are "
+            f"in groups smaller than expected, and {self.on_records:.1%} of the rows lie on a record; the mean squared "
+            f"error of a standardised variable is {self.loss:.4g}."
+        )
 
 
-def leaving_sign(columns: Sequence[str], low: Floats, high: Floats, masked: CellFigures) -> tuple[str, ...]:
-    """The bounds that would keep masked columns on the side of zero where all originals are."""
-    return tuple(
-        [f"{name} >= 0" for name, one, two in zip(columns, low, masked.low, strict=True) if one >= 0.0 > two]
-        + [f"{name} <= 0" for name, one, two in zip(columns, high, masked.high, strict=True) if one <= 0.0 < two]
-    )
+def _bounds_to_add(
+    columns: Sequence[str], not_negative: Flags, not_positive: Flags, masked: CellFigures
+) -> tuple[str, ...]:
+    below = [f"{name} >= 0" for name in compress(columns, not_negative & (masked.low < 0.0))]
+    return (*below, *(f"{name} <= 0" for name in compress(columns, not_positive & (masked.high > 0.0))))

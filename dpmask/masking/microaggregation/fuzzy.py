@@ -17,34 +17,38 @@ block, or eight cells.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.iteration import Model, Records, plus_plus, solve
-from dpmask.engine.draws import Subkey, make_key, record_uniforms, uniforms_at
+from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.covariance import CovarianceSums
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
 from dpmask.kernels.fuzzy.draws import closeness, draw_centers
 from dpmask.kernels.microaggregation import merge_small
-from dpmask.masking.draw_purpose import told_apart
-from dpmask.masking.microaggregation.figures import Figures
-from dpmask.masking.microaggregation.grouped_release import Grouped, Part, cell_part, settled_groups
+from dpmask.masking.method import Method
+from dpmask.masking.microaggregation.figures import MicroaggregationFigures
+from dpmask.masking.microaggregation.grouped_release import (
+    FittedGroup,
+    FittedSharedRows,
+    bound_key,
+    figures_of_groups,
+    fit_in_cells,
+    settle_groups,
+)
 from dpmask.masking.microaggregation.variables import Variables, checked_covariance, make_variables
-from dpmask.masking.microaggregation.whole_table import Sharpness, fit_flat
+from dpmask.masking.microaggregation.whole_table import Sharpness, fit_whole_table
 from dpmask.parameters import require_integer, require_number
-from dpmask.table import table as tables
-from dpmask.table.columns import require_numeric
+from dpmask.results import Result
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_WHO = "FuzzyMicroaggregation"
 _FUZZINESS = 1.1
 _CELL = 4000
 _CLUSTERS_IN_A_CELL = 100
@@ -59,15 +63,38 @@ _DECREASE = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class FuzzyMicroaggregation:
-    """Parameters of fuzzy microaggregation.
+class FuzzyMicroaggregation(Method["FittedFuzzyMicroaggregation"]):
+    """Every record takes the values of a cluster centre that it draws by its memberships.
 
-    ``k``: expected records in a group, or ``clusters`` in their place. ``fuzziness`` is the paper's m1 (1.1 if nothing
-    is said) and ``draw_fuzziness`` its m2 (halfway between 1 and m1); ``entropy`` and ``draw_entropy`` are lambda1 and
-    lambda2 (twice lambda1) of the entropy model. ``constraints`` are written as in "net + tax = gross" or "age >= 0".
-    ``groups`` are columns masked together, each group by itself; without them all columns are one group.
-    ``minimum_size``: no released group is smaller. ``cell_size``: the most records that are clustered together; 4000,
-    or 100 k if that is more, and the whole table where it takes no more than 500 clusters.
+    Parameters
+    ----------
+    columns
+        The columns of numbers to mask; those of ``groups`` by default.
+    k, clusters
+        Expected records in a group, or the number of clusters: one of them.
+    fuzziness, draw_fuzziness
+        The paper's m1, of the clusters (1.1 by default), and m2, of the draws (halfway between 1 and m1).
+    entropy, draw_entropy
+        Instead of these, lambda1 and lambda2 (twice lambda1 by default) of the entropy model.
+    constraints
+        What holds for every released record, such as "net + tax = gross" or "age >= 0".
+    groups
+        Lists of columns that are masked together, each list by itself; all columns are one by default.
+    minimum_size
+        No released group is smaller.
+    cell_size
+        The most records that are clustered together: by default 4000, or 100 k if that is more, and the whole table
+        where it takes no more than 500 clusters.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"net": [10.0, 11.0, 50.0, 52.0] * 5, "tax": [1.0, 2.0, 9.0, 10.0] * 5})
+    >>> method = FuzzyMicroaggregation(columns=["net", "tax"], k=10, minimum_size=5)
+    >>> fitted = method.fit(people, seed=7)
+    >>> fitted.figures.smallest >= 5
+    True
+
     """
 
     columns: tuple[str, ...] = ()
@@ -83,12 +110,12 @@ class FuzzyMicroaggregation:
     cell_size: int | None = None
 
     passes: ClassVar[int] = 3
-    judged: ClassVar[tuple[str, ...]] = Figures.judged
+    figures: ClassVar[type[Result] | None] = MicroaggregationFigures
 
     def __post_init__(self) -> None:
-        settled_groups(self)
+        settle_groups(self)
         if (self.k is None) == (self.clusters is None):
-            raise JobError(f"{_WHO}: give either k (records in a group) or clusters, and not both.")
+            raise JobError(f"{self.who}: give either k (records in a group) or clusters, and not both.")
         for name, least in (("k", 2), ("clusters", 1), ("minimum_size", 2), ("cell_size", 4)):
             if getattr(self, name) is not None:
                 require_integer(self, name, at_least=least)
@@ -101,9 +128,9 @@ class FuzzyMicroaggregation:
     def _check_model(self) -> None:
         fuzzy, entropic = (self.fuzziness, self.draw_fuzziness), (self.entropy, self.draw_entropy)
         if any(one is not None for one in fuzzy) and any(one is not None for one in entropic):
-            raise JobError(f"{_WHO}: give fuzziness and draw_fuzziness, or entropy and draw_entropy; not of both.")
+            raise JobError(f"{self.who}: give fuzziness and draw_fuzziness, or entropy and draw_entropy; not of both.")
         if self.entropy is None and self.draw_entropy is not None:
-            raise JobError(f"{_WHO}: draw_entropy needs entropy.")
+            raise JobError(f"{self.who}: draw_entropy needs entropy.")
         for name in ("fuzziness", "draw_fuzziness"):
             if getattr(self, name) is not None:
                 require_number(self, name, at_least=1)
@@ -113,15 +140,10 @@ class FuzzyMicroaggregation:
 
     def _check_cell_size(self, size: int) -> None:
         if size > _LARGEST_CELL:
-            raise JobError(f"{_WHO}: cell_size must be at most {_LARGEST_CELL}; got {size}.")
+            raise JobError(f"{self.who}: cell_size must be at most {_LARGEST_CELL}; got {size}.")
         least = 2 * max(self.k or 1, self.minimum_size or 1)
         if size < least:
-            raise JobError(f"{_WHO}: cell_size must be at least {least}, twice k and minimum_size; got {size}.")
-
-    @property
-    def masks(self) -> tuple[str, ...]:
-        """The columns it masks."""
-        return self.columns
+            raise JobError(f"{self.who}: cell_size must be at least {least}, twice k and minimum_size; got {size}.")
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_microaggregation.py."""
@@ -130,46 +152,31 @@ class FuzzyMicroaggregation:
         clusters = max(1.0, min(rows, size) / float(per_cluster))
         return sum(_PASS_SECONDS * rows * clusters * (_OVERHEAD + len(group)) for group in self.groups)
 
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose schema does not fit, before anything is read."""
-        require_numeric(table.masked_schema, self.columns, _WHO)
-
-    def fit(
-        self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None
-    ) -> FittedFuzzyMicroaggregation:
+    def fit_table(self, table: Table, key: Subkey) -> FittedFuzzyMicroaggregation:
         """Find the clusters of every cell."""
-        source = tables.as_table(table, _WHO)
-        secret = make_key(_WHO, key=key, seed=seed)
-        self.check(source)
         least = max(self.k or 1, self.clusters or 1, self.minimum_size or 1)
-        seen = checked_covariance(source, self.columns, least, _WHO)
-        own = secret.subkey(self._purpose(source, seen))
-        variables = make_variables(source.masked_schema, seen, self.groups, self.constraints, _WHO)
-        parts = [self._fit_part(source, one, own.subkey(f"group {n}")) for n, one in enumerate(variables)]
-        fitted = FittedFuzzyMicroaggregation(self, own, tuple(parts))
-        for warning in fitted.warnings():
-            warnings.warn(warning, stacklevel=2)
-        return fitted
+        found = checked_covariance(table, self.columns, least, self.who)
+        own = bound_key(key, f"fuzzy microaggregation {self!r}", table, self.columns, found)
+        variables = make_variables(table.masked_schema, found, self.groups, self.constraints, self.who)
+        parts = tuple(self._fit_group(table, one, own.subkey(f"group {n}")) for n, one in enumerate(variables))
+        return FittedFuzzyMicroaggregation(self, own, parts, figures_of_groups(parts))
 
-    def _purpose(self, source: tables.Table, seen: CovarianceSums) -> str:
-        return f"fuzzy microaggregation {self!r} {told_apart(source, self.columns, seen.values, seen.low, seen.high)}"
-
-    def _fit_part(self, source: tables.Table, variables: Variables, key: Subkey) -> Part:
-        per_cluster = Fraction(self.k) if self.k is not None else Fraction(source.rows, self.clusters or 1)
-        clusters = int(source.rows // per_cluster)
-        size = self.cell_size or self._default_cell_size(source.rows, clusters, per_cluster)
-        in_a_cell = max(1, int(min(size, source.rows) // per_cluster))
+    def _fit_group(self, table: Table, variables: Variables, key: Subkey) -> FittedGroup:
+        per_cluster = Fraction(self.k) if self.k is not None else Fraction(table.rows, self.clusters or 1)
+        clusters = int(table.rows // per_cluster)
+        size = self.cell_size or self._default_cell_size(table.rows, clusters, per_cluster)
+        in_a_cell = max(1, int(min(size, table.rows) // per_cluster))
         if self.fuzziness is not None and self.fuzziness > largest_fuzziness(in_a_cell):
             raise JobError(
-                f"{_WHO}: fuzziness {self.fuzziness:g} is too large for {in_a_cell} clusters: memberships to that "
+                f"{self.who}: fuzziness {self.fuzziness:g} is too large for {in_a_cell} clusters: memberships to that "
                 f"power vanish. The largest is {largest_fuzziness(in_a_cell):.4g}."
             )
-        decrease = 0.0 if source.rows <= size else _DECREASE
+        decrease = 0.0 if table.rows <= size else _DECREASE
         method = FuzzyCells(variables, self, per_cluster, decrease, key.subkey("draw"))
-        if source.rows <= size and source.rows > _LARGEST_CELL:
+        if table.rows <= size and table.rows > _LARGEST_CELL:
             least = self.minimum_size or 1
-            return fit_flat(source, variables, method, self.clustering, clusters, least, key, _WHO)
-        return cell_part(source, variables, method, size, float(per_cluster), key, _WHO)
+            return fit_whole_table(table, variables, method, self.clustering, clusters, least, key, self.who)
+        return fit_in_cells(table, variables, method, size, float(per_cluster), key, self.who)
 
     def _default_cell_size(self, rows: int, clusters: int, per_cluster: Fraction) -> int:
         """4000, or room for a hundred clusters; the whole table when it takes few clusters."""
@@ -219,7 +226,9 @@ class FuzzyCells:
         """The group of each record and the groups' rows: drawn, merged where too small, and on the grid."""
         least = self.method.minimum_size or 1
         if block.shape[1] < least:
-            raise InputError(f"{_WHO}: a cell has fewer than {least} records of this table. Fit to this table.")
+            raise InputError(
+                f"{self.method.who}: a cell has fewer than {least} records of this table. Fit to this table."
+            )
         drawn = self.draw(block, uniforms_at(self.key, positions), model)
         sizes = np.bincount(drawn, minlength=len(model))
         merged = merge_small(self.variables.to_original(model), sizes, self.variables.scale.sd, least)
@@ -232,14 +241,10 @@ class FuzzyCells:
 
 
 @dataclass(frozen=True)
-class FittedFuzzyMicroaggregation(Grouped):
+class FittedFuzzyMicroaggregation(FittedSharedRows):
     """Clusters of every group of variables and, on the table they were fitted to, what they came to."""
 
     method: FuzzyMicroaggregation
-    key: Subkey
-    parts: tuple[Part, ...]
-
-    who: ClassVar[str] = _WHO
 
     def statement(self) -> str:
         """What a reader of the release may know."""
@@ -247,12 +252,14 @@ class FittedFuzzyMicroaggregation(Grouped):
         together = "; ".join(", ".join(part.variables.columns) for part in self.parts)
         size = f"{method.k} records each" if method.k else f"{method.clusters} groups"
         least = f" No row is shared by fewer than {method.minimum_size} records." if method.minimum_size else ""
-        held = f" Every record satisfies {', '.join(method.constraints)}." if method.constraints else ""
-        how = f"clusters with {method.clustering.told()}, each record's centre drawn with {method.drawing.told()}"
+        constraints = f" Every record satisfies {', '.join(method.constraints)}." if method.constraints else ""
+        how = (
+            f"clusters with {method.clustering.describe()}, each record's centre drawn with {method.drawing.describe()}"
+        )
         return (
             f"The values of {together} were replaced by those of fuzzy cluster centres, variables that stand together "
-            f"as one row (fuzzy microaggregation, Torra 2020; {size} expected; {how}).{least}{held} Means are nearly "
-            "kept; variances are smaller, and correlations tend to be stronger, than those of the originals."
+            f"as one row (fuzzy microaggregation, Torra 2020; {size} expected; {how}).{least}{constraints} Means are "
+            "nearly kept; variances are smaller, and correlations tend to be stronger, than those of the originals."
         )
 
     def weaknesses(self) -> list[str]:

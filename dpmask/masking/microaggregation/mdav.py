@@ -14,40 +14,61 @@ block, or eight cells.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.draws import Subkey, make_key
+from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.microaggregation import mdav
-from dpmask.masking.draw_purpose import told_apart
-from dpmask.masking.microaggregation.figures import Figures
-from dpmask.masking.microaggregation.grouped_release import Grouped, Part, cell_part, settled_groups
+from dpmask.masking.method import Method
+from dpmask.masking.microaggregation.figures import MicroaggregationFigures
+from dpmask.masking.microaggregation.grouped_release import (
+    FittedSharedRows,
+    bound_key,
+    figures_of_groups,
+    fit_in_cells,
+    settle_groups,
+)
 from dpmask.masking.microaggregation.variables import Variables, checked_covariance, make_variables
 from dpmask.parameters import require_integer
-from dpmask.table import table as tables
-from dpmask.table.columns import require_numeric
+from dpmask.results import Result
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_WHO = "Microaggregation"
 _CELL = 4000
 _GROUPS_IN_A_CELL = 100
 _LARGEST_CELL = 100_000
 _PAIR_SECONDS = 2e-9
-"""What plans count for each pair of records that meet, and column, divided by k."""
+"""What plans count for each pair of records that are compared, and column, divided by k."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Microaggregation:
-    """Groups of at least ``k`` records; ``groups`` of columns are masked each by itself.
+class Microaggregation(Method["FittedMicroaggregation"]):
+    """Groups of k to 2k - 1 similar records, each released as its group's mean (MDAV).
 
-    ``cell_size`` is the most records that MDAV sees together: 4000, or 100 k if that is more.
+    Parameters
+    ----------
+    columns
+        The columns of numbers to mask; those of ``groups`` by default.
+    k
+        The fewest records in a group.
+    groups
+        Lists of columns that are masked together, each list by itself; all columns are one by default.
+    cell_size
+        The most records that MDAV compares with each other: by default 4000, or 100 k if that is more.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"income": [1000.0, 1200.0, 5000.0, 5200.0]})
+    >>> Microaggregation(columns=["income"], k=2).fit(people, seed=7).mask(people)["income"].tolist()
+    [1100.0, 1100.0, 5100.0, 5100.0]
+
     """
 
     columns: tuple[str, ...] = ()
@@ -56,20 +77,15 @@ class Microaggregation:
     cell_size: int | None = None
 
     passes: ClassVar[int] = 3
-    judged: ClassVar[tuple[str, ...]] = Figures.judged
+    figures: ClassVar[type[Result] | None] = MicroaggregationFigures
 
     def __post_init__(self) -> None:
-        settled_groups(self)
+        settle_groups(self)
         require_integer(self, "k", at_least=2)
         if self.cell_size is not None:
             require_integer(self, "cell_size", at_least=2 * self.k)
             if self.cell_size > _LARGEST_CELL:
-                raise JobError(f"{_WHO}: cell_size must be at most {_LARGEST_CELL}; got {self.cell_size}.")
-
-    @property
-    def masks(self) -> tuple[str, ...]:
-        """The columns it masks."""
-        return self.columns
+                raise JobError(f"{self.who}: cell_size must be at most {_LARGEST_CELL}; got {self.cell_size}.")
 
     @property
     def minimum_size(self) -> int:
@@ -84,36 +100,22 @@ class Microaggregation:
     def _size(self) -> int:
         return self.cell_size or max(_CELL, min(_GROUPS_IN_A_CELL * self.k, _LARGEST_CELL), 2 * self.k)
 
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose schema does not fit, before anything is read."""
-        require_numeric(table.masked_schema, self.columns, _WHO)
-
-    def fit(
-        self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None
-    ) -> FittedMicroaggregation:
+    def fit_table(self, table: Table, key: Subkey) -> FittedMicroaggregation:
         """Find the cells, and what grouping inside them comes to."""
-        source = tables.as_table(table, _WHO)
-        secret = make_key(_WHO, key=key, seed=seed)
-        self.check(source)
-        seen = checked_covariance(source, self.columns, self.k, _WHO)
-        own = secret.subkey(
-            f"microaggregation {self!r} {told_apart(source, self.columns, seen.values, seen.low, seen.high)}"
-        )
-        parts = []
-        for number, variables in enumerate(make_variables(source.masked_schema, seen, self.groups, (), _WHO)):
-            method = MdavCells(variables, self.k)
-            parts.append(
-                cell_part(source, variables, method, self._size, float(self.k), own.subkey(f"group {number}"), _WHO)
+        found = checked_covariance(table, self.columns, self.k, self.who)
+        own = bound_key(key, f"microaggregation {self!r}", table, self.columns, found)
+        parts = tuple(
+            fit_in_cells(
+                table, one, MdavCells(one, self.k), self._size, float(self.k), own.subkey(f"group {n}"), self.who
             )
-        fitted = FittedMicroaggregation(self, own, tuple(parts))
-        for warning in fitted.warnings():
-            warnings.warn(warning, stacklevel=2)
-        return fitted
+            for n, one in enumerate(make_variables(table.masked_schema, found, self.groups, (), self.who))
+        )
+        return FittedMicroaggregation(self, own, parts, figures_of_groups(parts))
 
 
 @dataclass(frozen=True)
 class MdavCells:
-    """MDAV in one cell. It has no model: who is masked together follows from the records."""
+    """MDAV in one cell. It has no model: which records are grouped follows from them alone."""
 
     variables: Variables
     k: int
@@ -125,7 +127,7 @@ class MdavCells:
     def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record, and the groups' means."""
         if block.shape[1] < self.k:
-            raise InputError(f"{_WHO}: a cell has fewer than {self.k} records of this table. Fit to this table.")
+            raise InputError(f"Microaggregation: a cell has fewer than {self.k} records here. Fit to this table.")
         groups = mdav(block, self.k)
         sizes = np.bincount(groups)
         means = np.array([np.bincount(groups, column) / sizes for column in block]).T
@@ -137,14 +139,10 @@ class MdavCells:
 
 
 @dataclass(frozen=True)
-class FittedMicroaggregation(Grouped):
+class FittedMicroaggregation(FittedSharedRows):
     """Cells of every group of variables and, on the table they were fitted to, what they came to."""
 
     method: Microaggregation
-    key: Subkey
-    parts: tuple[Part, ...]
-
-    who: ClassVar[str] = _WHO
 
     def statement(self) -> str:
         """What a reader of the release may know."""
@@ -159,7 +157,7 @@ class FittedMicroaggregation(Grouped):
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         return [
-            "Groups follow from the data alone: who knows the method and most of the data may work out the rest.",
+            "Groups follow from the data alone: an intruder who knows most of the data may work out the rest.",
             "Members of a group may share nearly the same value, which its mean then shows.",
             *self.warnings(),
         ]

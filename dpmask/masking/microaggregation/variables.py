@@ -36,46 +36,45 @@ class Variables(NamedTuple):
     scale: Scale
     limits: Constrained | None
     grid: ConstrainedRounding
-    low: Floats
-    high: Floats
+    signs: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]  # columns with no original below zero, with none above
     texts: tuple[str, ...]
 
     def to_original(self, centers: Floats) -> Floats:
-        """Centres (centres x columns) in original units, the constraints held."""
+        """Centres (centres x columns) in original units, within the constraints."""
         return self.limits.released(centers, self.scale) if self.limits else self.scale.to_original(centers)
 
     def finished(self, rows: Floats) -> Floats:
-        """Rows as they are released: on the grid of their types, the constraints still held."""
+        """Rows as they are released: on the grid of their types, still within the constraints."""
         return rounded_with_constraints(rows, self.grid, self.scale.sd)
 
 
 def checked_covariance(table: Table, columns: Sequence[str], least: int, who: str) -> CovarianceSums:
     """Means and deviations in one pass; values that cannot be grouped are refused, and so are too few records."""
-    seen = covariance_of(table, Inputs(tuple(columns), None, None), who)
-    require_finite(seen, columns, who)
+    found = covariance_of(table, Inputs(tuple(columns), None, None), who)
+    require_finite(found, columns, who)
     advice = ", which cannot be grouped. Fill them in, drop those records, or take the column out."
-    require_complete(seen, columns, seen.rows, who, advice)
-    if seen.rows < least:
-        raise InputError(f"{who}: groups of {least} need at least as many records; there are {seen.rows}.")
-    return seen
+    require_complete(found, columns, found.rows, who, advice)
+    if found.rows < least:
+        raise InputError(f"{who}: groups of {least} need at least as many records; there are {found.rows}.")
+    return found
 
 
 def make_variables(
-    schema: Any, seen: CovarianceSums, groups: Sequence[Sequence[str]], constraints: Sequence[str], who: str
+    schema: Any, found: CovarianceSums, groups: Sequence[Sequence[str]], constraints: Sequence[str], who: str
 ) -> list[Variables]:
-    """The variables of each group, with the constraints that speak of them."""
+    """The variables of each group, with the constraints on them."""
     columns = [name for group in groups for name in group]
     texts = _by_group(constraints, columns, groups, who)
-    return [_make(schema, seen, columns, tuple(group), texts[number], who) for number, group in enumerate(groups)]
+    return [_make(schema, found, columns, tuple(group), texts[number], who) for number, group in enumerate(groups)]
 
 
 def _make(
-    schema: Any, seen: CovarianceSums, columns: list[str], group: tuple[str, ...], texts: Sequence[str], who: str
+    schema: Any, found: CovarianceSums, columns: list[str], group: tuple[str, ...], texts: Sequence[str], who: str
 ) -> Variables:
     at = [columns.index(name) for name in group]
-    scale = Scale(_rounded(seen.mean[at]), _rounded(np.where(seen.sd[at] > 0.0, seen.sd[at], 1.0)))
+    scale = Scale(_rounded(found.mean[at]), _rounded(np.where(found.sd[at] > 0.0, found.sd[at], 1.0)))
     kinds = [schema.field(name).type for name in group]
-    lowest, highest = _near_ends(kinds, seen.low[at], seen.high[at])
+    lowest, highest = _near_ends(kinds, found.low[at], found.high[at])
     written = parse_constraints(texts, group)
     lower, upper = np.maximum(written.lower, lowest), np.minimum(written.upper, highest)
     try:
@@ -88,7 +87,7 @@ def _make(
             "with enough digits."
         ) from None
     limits = constrained(texts, group, scale, who, lowest=lowest, highest=highest)
-    return Variables(group, scale, limits, grid, seen.low[at], seen.high[at], tuple(texts))
+    return Variables(group, scale, limits, grid, (found.low[at] >= 0.0, found.high[at] <= 0.0), tuple(texts))
 
 
 def _near_ends(kinds: Sequence[Any], low: Floats, high: Floats) -> tuple[Floats, Floats]:

@@ -18,7 +18,7 @@ from dpmask.kernels.fuzzy.draws import Closeness, closeness, merge_closeness
 from dpmask.kernels.keys import counted_floats
 from dpmask.kernels.microaggregation import merge_small
 from dpmask.lake.reading import Rows
-from dpmask.masking.microaggregation.figures import GroupFigures, leaving_sign, whole_figures
+from dpmask.masking.microaggregation.figures import GroupFigures, group_figures, whole_figures
 from dpmask.masking.microaggregation.variables import Variables
 from dpmask.table.checks import require_finite_rows
 from dpmask.table.columns import floats, require_numeric, with_floats
@@ -35,7 +35,7 @@ class Sharpness(NamedTuple):
     fuzziness: float | None
     entropy: float | None
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """In words."""
         return f"fuzziness {self.fuzziness:g}" if self.entropy is None else f"entropy {self.entropy:g}"
 
@@ -47,7 +47,7 @@ class Drawing(Protocol):
         """The centre that each record draws; the block and the centres in clustering units."""
 
 
-class FlatPart(NamedTuple):
+class WholeTableGroup(NamedTuple):
     """Variables masked by clusters of the whole table."""
 
     variables: Variables
@@ -55,7 +55,7 @@ class FlatPart(NamedTuple):
     step: DrawnRows
 
     def mask_table(self, table: Table) -> Table:
-        """The table with one more step: a record needs to meet no other to be masked."""
+        """The table with one more step: each record is masked by itself."""
         return table.masked_by(self.step)
 
 
@@ -70,6 +70,7 @@ class DrawnRows:
     rows: Floats  # of the groups, as released
     key: Subkey
     who: str
+    dropped: None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ class DrawnRows:
 
 
 class _Drawn(NamedTuple):
-    """What one block says of the centres: how many records drew each, and how near they are."""
+    """One block's share of the draws: how many records drew each, and how near they are."""
 
     sizes: Integers
     near: Closeness
@@ -121,7 +122,7 @@ class _Moved(NamedTuple):
         return _Moved(self.squares + other.squares, np.minimum(self.nearest, other.nearest))
 
 
-def fit_flat(
+def fit_whole_table(
     table: Table,
     variables: Variables,
     drawing: Drawing,
@@ -130,8 +131,8 @@ def fit_flat(
     minimum: int,
     key: Subkey,
     who: str,
-) -> FlatPart:
-    """Cluster the table, draw once to learn the groups' sizes, merge small groups, and look at the result."""
+) -> WholeTableGroup:
+    """Cluster the table, draw once to learn the groups' sizes, merge small groups, and measure the result."""
     columns = list(variables.columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the figures say what came of it
@@ -151,9 +152,8 @@ def fit_flat(
     moved = reduce_blocks(table.on_floats(columns, partial(_moved, step)), _Moved.plus, table.blocks, f"{who}: figures")
     parts = whole_figures(table.rows, moved.squares, rows, np.sqrt(moved.nearest), drawn.near.share)
     sizes = sizes_in(counted_floats(rows, merged.sizes)[2])
-    leaving = leaving_sign(columns, variables.low, variables.high, parts)
-    figures = GroupFigures(variables.columns, table.rows / clusters, sizes, parts, leaving)
-    return FlatPart(variables, figures, step)
+    figures = group_figures(columns, variables.signs, table.rows / clusters, sizes, parts)
+    return WholeTableGroup(variables, figures, step)
 
 
 def _drawn(step: DrawnRows, model: Sharpness, columns: Sequence[Floats], span: Span) -> _Drawn:

@@ -72,6 +72,8 @@ class TopDownRefinement:
 
     judged: ClassVar[tuple[str, ...]] = Figures.judged
     passes: ClassVar[int] = 3
+    withheld: ClassVar[tuple[str, ...]] = ()
+    undone_by: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "requirements", checked_requirements(self.requirements))

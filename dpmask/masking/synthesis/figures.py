@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Result, Term
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -18,15 +20,15 @@ _FEW = 2
 """A model is small that has no more than so many records for each of its coefficients."""
 
 
-class Made(NamedTuple):
-    """Synthetic values (dependents x rows) in original units, at each stage from a recipe to the release."""
+class SyntheticValues(NamedTuple):
+    """Dependents x rows in original units, at each stage from a recipe to the release."""
 
     raw: Floats
-    held: Floats  # to their bounds
+    clipped: Floats  # to their bounds
     finished: Floats  # and rounded to their type
 
 
-class Seen(NamedTuple):
+class SynthesisSums(NamedTuple):
     """One block's share. The first six have an entry for each dependent."""
 
     values: Integers
@@ -38,23 +40,25 @@ class Seen(NamedTuple):
     sizes: tuple[Integers, ...]  # for each group of dependents the records of each model
 
     @staticmethod
-    def of(original: Floats, predicted: Floats, made: Made, sd: Floats, sizes: list[Integers]) -> Seen:
-        """What made values (dependents x rows) are like beside the originals and the models' rounded predictions."""
-        raw, held, finished = made
+    def of(
+        original: Floats, predicted: Floats, values: SyntheticValues, sd: Floats, sizes: list[Integers]
+    ) -> SynthesisSums:
+        """How values compare with the originals and the models' rounded predictions (dependents x rows)."""
+        raw, clipped, finished = values
         moved = (finished - original) / sd[:, None]
-        return Seen(
+        return SynthesisSums(
             (~np.isnan(finished)).sum(axis=1),
             (np.abs(moved) <= _SAME).sum(axis=1),
             (np.abs(finished - predicted) <= _SAME * sd[:, None]).sum(axis=1),
-            (np.abs(held - raw) > 0.0).sum(axis=1),
-            (np.abs(finished - held) > 0.0).sum(axis=1),
+            (np.abs(clipped - raw) > 0.0).sum(axis=1),
+            (np.abs(finished - clipped) > 0.0).sum(axis=1),
             np.nansum(moved**2, axis=1),
             tuple(sizes),
         )
 
-    def plus(self, other: Seen) -> Seen:
+    def plus(self, other: SynthesisSums) -> SynthesisSums:
         """Both parts together."""
-        return Seen(
+        return SynthesisSums(
             self.values + other.values,
             self.reproduced + other.reproduced,
             self.on_plane + other.on_plane,
@@ -66,79 +70,82 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
+class ModelFigures:
+    """The models of one group of dependents."""
+
+    columns: tuple[str, ...]
+    models: int
+    dissolved: int
+    coefficients: int
+    smallest: int
+    """Records of the smallest model that is used."""
+    small: float
+    """Share of records whose model is small."""
+
+
+def model_figures(columns: Sequence[str], sizes: Sequence[int], dissolved: int, coefficients: int) -> ModelFigures:
+    """The figures of models that so many records have each."""
+    small = sum(size for size in sizes if size <= _FEW * coefficients) / sum(sizes)
+    return ModelFigures(tuple(columns), len(sizes), dissolved, coefficients, min(size for size in sizes if size), small)
+
+
+@dataclass(frozen=True)
 class ColumnFigures:
-    """One dependent, as shares of its released values."""
+    """One dependent: numbers of its released values, and shares of them."""
 
     column: str
     values: int
     reproduced: float
     on_plane: float
-    clipped: float
-    rounded: float
+    clipped: int
+    rounded: int
     loss: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        touched = {name: round(getattr(self, name) * self.values) for name in ("clipped", "rounded")}
-        return {
-            "column": self.column,
-            "values": self.values,
-            "reproduced": self.reproduced,
-            "on_plane": self.on_plane,
-            **touched,
-            "loss": self.loss,
-        }
+
+_GUIDE = "dpmask explain regression_synthesis"
 
 
 @dataclass(frozen=True)
-class ModelFigures:
-    """The models of one group of dependents."""
-
-    columns: tuple[str, ...]
-    sizes: tuple[int, ...]
-    dissolved: int
-    coefficients: int
-
-    @property
-    def smallest(self) -> int:
-        """Records of the smallest model that is used."""
-        return min(size for size in self.sizes if size)
-
-    @property
-    def small(self) -> float:
-        """Share of records whose model is small."""
-        return sum(size for size in self.sizes if size <= _FEW * self.coefficients) / sum(self.sizes)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {
-            "columns": list(self.columns),
-            "models": len(self.sizes),
-            "dissolved": self.dissolved,
-            "coefficients": self.coefficients,
-            "smallest": self.smallest,
-            "small": self.small,
-        }
-
-
-@dataclass(frozen=True)
-class SynthesisFigures:
+class SynthesisFigures(Result):
     """All models and dependents; a policy judges the worst of them."""
 
-    groups: tuple[ModelFigures, ...]
+    models: tuple[ModelFigures, ...]
     columns: tuple[ColumnFigures, ...]
 
     judged: ClassVar[tuple[str, ...]] = ("smallest", "small", "reproduced", "on_planes", "loss")
+    about: ClassVar[Term] = Term(
+        "How large the models behind the synthetic values are, how many originals the values show, and what they cost.",
+        NEUTRAL,
+        _GUIDE,
+    )
+    terms: ClassVar[Mapping[str, Term]] = {
+        "smallest": Term("Records of the smallest model.", LESS_RISK, _GUIDE),
+        "small": Term("Share of records whose model has at most two records for each coefficient.", MORE_RISK, _GUIDE),
+        "reproduced": Term("Largest share of a column's values that are released as they were.", MORE_RISK, _GUIDE),
+        "on_planes": Term("Largest share of a column's values that equal their model's prediction.", MORE_RISK, _GUIDE),
+        "on_plane": Term("Share of a column's values that equal their model's prediction.", MORE_RISK, _GUIDE),
+        "loss": Term(
+            "Mean squared error of a standardised variable.",
+            MORE_LOSS,
+            "Domingo-Ferrer and Mateo-Sanz 2002, Practical data-oriented microaggregation",
+        ),
+        "models": Term("Regressions that a set of dependents was synthesised by.", NEUTRAL, _GUIDE),
+        "dissolved": Term("Models with too few records, whose records went to others.", NEUTRAL, _GUIDE),
+        "coefficients": Term("Numbers that a model consists of, for each dependent.", NEUTRAL, _GUIDE),
+        "values": Term("Values that were replaced by a model's prediction.", NEUTRAL, _GUIDE),
+        "clipped": Term("Values that were clipped to a bound.", NEUTRAL, _GUIDE),
+        "rounded": Term("Values that were rounded to their type.", NEUTRAL, _GUIDE),
+    }
 
     @property
     def smallest(self) -> int:
         """Records of the smallest model."""
-        return min(group.smallest for group in self.groups)
+        return min(group.smallest for group in self.models)
 
     @property
     def small(self) -> float:
         """The largest share of records whose model has at most two records for each coefficient."""
-        return max(group.small for group in self.groups)
+        return max(group.small for group in self.models)
 
     @property
     def reproduced(self) -> float:
@@ -147,7 +154,7 @@ class SynthesisFigures:
 
     @property
     def on_planes(self) -> float:
-        """The largest share of a dependent's values that are just what their model says, rounded to their type."""
+        """The largest share of a dependent's values that equal their model's prediction, rounded to their type."""
         return max(column.on_plane for column in self.columns)
 
     @property
@@ -155,28 +162,29 @@ class SynthesisFigures:
         """Mean squared error of a standardised dependent, over all of them."""
         return sum(column.loss for column in self.columns) / len(self.columns)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {
-            **{name: getattr(self, name) for name in self.judged},
-            "models": [group.to_dict() for group in self.groups],
-            "columns": [column.to_dict() for column in self.columns],
-        }
+    def explain(self) -> str:
+        """What the numbers mean, in a sentence."""
+        return (
+            f"The smallest model has {self.smallest} records; up to {self.reproduced:.1%} of a column's values are "
+            f"released as they were and up to {self.on_planes:.1%} equal their model's prediction; the mean squared "
+            f"error of a standardised dependent is {self.loss:.4g}."
+        )
 
 
-def make_figures(
-    seen: Seen,
+def synthesis_figures(
+    sums: SynthesisSums,
     groups: Sequence[Sequence[str]],
     columns: Sequence[str],
     dissolved: Sequence[int],
     coefficients: int,
 ) -> SynthesisFigures:
     """The figures of all blocks together."""
-    total = np.maximum(seen.values, 1)
+    total = np.maximum(sums.values, 1)
     models = [
-        ModelFigures(tuple(group), tuple(sizes.tolist()), gone, coefficients)
-        for group, sizes, gone in zip(groups, seen.sizes, dissolved, strict=True)
+        model_figures(group, sizes.tolist(), gone, coefficients)
+        for group, sizes, gone in zip(groups, sums.sizes, dissolved, strict=True)
     ]
-    parts = (seen.reproduced, seen.on_plane, seen.clipped, seen.rounded, seen.squares)
-    lines = zip(columns, seen.values.tolist(), *((part / total).tolist() for part in parts), strict=True)
+    shares = ((part / total).tolist() for part in (sums.reproduced, sums.on_plane))
+    counts = (part.tolist() for part in (sums.clipped, sums.rounded))
+    lines = zip(columns, sums.values.tolist(), *shares, *counts, (sums.squares / total).tolist(), strict=True)
     return SynthesisFigures(tuple(models), tuple(ColumnFigures(*line) for line in lines))

@@ -1,4 +1,4 @@
-"""IPSO: synthetic dependents that keep what a multivariate regression sees, exactly or in part (Burridge 2003).
+"""IPSO: synthetic dependents that keep what a multivariate regression finds, exactly or in part (Burridge 2003).
 
 With Z = (1, X), least squares Bhat and residuals r, as in Cano and Torra 2009, section II.A:
 
@@ -11,44 +11,34 @@ the sums. Does not protect the independents, which are released as they are, nor
 
 Every record draws for itself, and the draws are made again when it is masked: none is ever collected. Designs may be
 singular. Passes over the data: means, two of Gram matrices (the second one of residuals, which makes the coefficients
-good to the last digits), one to look at the result. Memory per task: one block and its draws.
+good to the last digits), one to measure the result. Memory per task: one block and its draws.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.design import Design, Units, make_design
-from dpmask.engine.draws import Subkey, make_key, record_normals
+from dpmask.clustering.design import Design, Units
+from dpmask.engine.draws import Subkey, record_normals
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError
 from dpmask.kernels.regression.gram import gram_of, values_at
 from dpmask.kernels.regression.least_squares import inverted, lower_root
 from dpmask.lake.reading import Rows
-from dpmask.masking.synthesis.figures import SynthesisFigures, make_figures
-from dpmask.masking.synthesis.values import (
-    Release,
-    Synthetic,
-    check_parameters,
-    check_table,
-    look,
-    make_outputs,
-    purpose,
-)
+from dpmask.masking.synthesis.figures import synthesis_figures
+from dpmask.masking.synthesis.values import FittedSynthesis, SynthesisMethod, sums_of
 from dpmask.parameters import require_choice
-from dpmask.table import table as tables
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_WHO = "IPSO"
-_SAID = {
+_DESCRIPTIONS = {
     "A": "the values that a linear regression on {inputs} predicts: a refit gives the same coefficients, and no "
     "residuals",
     "B": "the values that a linear regression on {inputs} predicts and drawn residuals: a refit gives the same "
@@ -59,13 +49,33 @@ _SAID = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class IPSO:
-    """Parameters: the ``variant``, the ``dependents`` that are replaced, the ``independents``, numbers or categories.
+class IPSO(SynthesisMethod["FittedIPSO"]):
+    """Synthetic dependents that keep what a multivariate regression finds, exactly or in part (Burridge 2003).
 
-    ``weight``: the column that says how many people a record of a survey stands for; what is kept is then what a
-    weighted regression sees. ``bounds``, as in "income >= 0", hold for all released values, and what is kept then holds
-    nearly. ``nulls``: "refuse", or "keep" what is missing missing; where an independent is, the dependents are missing,
-    too.
+    Parameters
+    ----------
+    variant
+        "A": predictions alone; "B": with drawn residuals; "C": with residuals of exactly the same covariance.
+    dependents
+        The columns of numbers that are replaced.
+    independents
+        The columns that predict them, numbers or categories.
+    weight
+        The column with the number of people that a record of a survey stands for; a weighted regression is kept.
+    bounds
+        What holds for all released values, as "income >= 0"; the regression is then kept nearly.
+    nulls
+        "refuse", or "keep" what is missing missing; where an independent is, the dependents are missing, too.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [20.0, 30, 40, 50, 60], "income": [1.0, 3, 2, 5, 4]})
+    >>> method = IPSO(variant="C", dependents=["income"], independents=["age"])
+    >>> masked = method.fit(people, seed=7).mask(people)
+    >>> round(float(masked["income"].mean()), 6)
+    3.0
+
     """
 
     variant: str
@@ -76,49 +86,28 @@ class IPSO:
     nulls: str = "refuse"
 
     passes: ClassVar[int] = 4
-    judged: ClassVar[tuple[str, ...]] = SynthesisFigures.judged
 
     def __post_init__(self) -> None:
-        require_choice(self, "variant", tuple(_SAID))
-        check_parameters(self)
+        require_choice(self, "variant", tuple(_DESCRIPTIONS))
+        self.check_parameters()
 
-    @property
-    def masks(self) -> tuple[str, ...]:
-        """The columns it masks."""
-        return self.dependents
-
-    def work(self, rows: int) -> float:
-        """CPU seconds beyond reading the table: none to speak of."""
-        return 0.0
-
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose schema does not fit, before anything is read."""
-        check_table(self, table)
-
-    def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> FittedIPSO:
+    def fit_table(self, table: Table, key: Subkey) -> FittedIPSO:
         """Find the regression of the table, and that of the draws."""
-        source = tables.as_table(table, _WHO)
-        secret = make_key(_WHO, key=key, seed=seed)
-        self.check(source)
-        keep = self.nulls == "keep"
-        design = make_design(source, self.dependents, self.independents, _WHO, weight=self.weight, drop=keep)
-        own = secret.subkey(f"ipso {purpose(self, source, design)}")
+        design = self.design(table)
+        own = self.bound_key(key, "ipso", table, design)
         draws = Draws(self.dependents if self.variant != "A" else (), own.subkey("residuals"))
-        recipe = self._recipe(regress(source, design, draws), draws)
-        release = Release(design, make_outputs(source.masked_schema, self.dependents, self.bounds), recipe)
-        seen = look(source, release, [1])
-        figures = make_figures(seen, [self.dependents], self.dependents, [0], design.width)
-        fitted = FittedIPSO(self, own, release, figures)
-        for warning in fitted.warnings():
-            warnings.warn(warning, stacklevel=2)
-        return fitted
+        recipe = self._recipe(regress(table, design, draws), draws)
+        synthesiser = self.synthesiser(table, design, recipe)
+        sums = sums_of(table, synthesiser, [1])
+        figures = synthesis_figures(sums, [self.dependents], self.dependents, [0], design.width)
+        return FittedIPSO(self, own, synthesiser, figures)
 
     def _recipe(self, found: Regression, draws: Draws) -> Obfuscation:
         t = len(self.dependents)
         if found.degrees < t:
             raise InputError(
-                f"{_WHO}: {found.rank} coefficients and {t} dependents need {found.rank + t} records without missing "
-                f"values; there are {found.degrees + found.rank}."
+                f"{self.who}: {found.rank} coefficients and {t} dependents need {found.rank + t} records without "
+                f"missing values; there are {found.degrees + found.rank}."
             )
         root = lower_root(found.products[:t, :t])
         if self.variant == "B":
@@ -162,14 +151,14 @@ class Gram(NamedTuple):
         return Gram(self.products + other.products, self.records + other.records)
 
 
-def regress(table: tables.Table, design: Design, draws: Draws) -> Regression:
+def regress(table: Table, design: Design, draws: Draws) -> Regression:
     """Least squares by two passes of Gram matrices: the second one corrects what rounding left in the first."""
     p = design.width
     total = len(design.dependents) + len(draws.names)
     coefficients, products, rank, records = np.zeros((p, total)), np.empty((total, total)), 0, 0
     for number in (1, 2):
         task = partial(_gram, design, draws, coefficients)
-        gram, records = table.reduce_rows(design.all_columns, task, Gram.plus, f"{_WHO}: regression {number}")
+        gram, records = table.reduce_rows(design.all_columns, task, Gram.plus, f"{design.who}: regression {number}")
         inverse, rank = inverted(gram[:p, :p])
         correction = inverse @ gram[:p, p:]
         coefficients = coefficients + correction
@@ -204,7 +193,7 @@ class Obfuscation(NamedTuple):
         return [np.zeros(units.z.shape[1], np.int64)]
 
     def predicted(self, units: Units) -> Floats:
-        """What the regression says, dependents x rows in its units."""
+        """The regression's predictions, dependents x rows in its units."""
         return _linear(units.z, self.coefficients)
 
     def values(self, units: Units, first: int) -> Floats:
@@ -214,23 +203,23 @@ class Obfuscation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FittedIPSO(Synthetic):
+class FittedIPSO(FittedSynthesis):
     """A regression ready to replace the dependents."""
 
-    who: ClassVar[str] = _WHO
+    method: IPSO
 
     @property
     def coefficients(self) -> Floats:
         """Terms x dependents in original units, the constant first."""
-        return self.release.design.coefficients(self.release.recipe.coefficients)  # type: ignore[attr-defined]
+        return self.synthesiser.design.coefficients(self.synthesiser.recipe.coefficients)  # type: ignore[attr-defined]
 
     def statement(self) -> str:
         """What a reader of the release may know."""
-        said = _SAID[self.method.variant].format(inputs=", ".join(self.method.independents))
+        description = _DESCRIPTIONS[self.method.variant].format(inputs=", ".join(self.method.independents))
         return (
             f"The values of {', '.join(self.method.dependents)} are synthetic (IPSO-{self.method.variant}, Burridge "
-            f"2003): {said}, but for rounding. What that regression does not say of the data is not in these values."
-            f"{self._finishing()}"
+            f"2003): {description}, but for rounding. What that regression does not say of the data is not in these "
+            f"values.{self._finishing()}"
         )
 
     def weaknesses(self) -> list[str]:
@@ -240,6 +229,6 @@ class FittedIPSO(Synthetic):
             f"Up to {self.figures.on_planes:.1%} of a column's values lie on one hyperplane over the independents: the "
             "coefficients can be read off them.",
             "Dependents that the independents predict well stay near their originals. Measure the linkage.",
-            "Drawn residuals are normal: values may lie where real ones cannot; bounds hold them.",
+            "Drawn residuals are normal: values may lie where real ones cannot; bounds prevent it.",
             *self.warnings(),
         ]

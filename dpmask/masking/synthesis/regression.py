@@ -11,45 +11,35 @@ dependents. Released values lie exactly on c hyperplanes, from which the models 
 draws around them. A model with hardly more records than coefficients reproduces these: models nearest to fewer than
 ``minimum_size`` records are dissolved, and their records go to the nearest model that is left.
 
-Passes over the data: means, two for the starts, up to 30 iterations for all sets of models together, one or two to look
-at the result. Memory per task: one block.
+Passes over the data: means, two for the starts, up to 30 iterations for all sets of models together, one or two to
+measure the result. Memory per task: one block.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.design import Design, Units, make_design
+from dpmask.clustering.design import Design, Units
 from dpmask.clustering.fuzzy_c_regression import FuzzyCRegression, ModelSolution, fit_models
-from dpmask.engine.draws import Subkey, make_key, record_normals
+from dpmask.engine.draws import Subkey, record_normals
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError
 from dpmask.kernels.regression.gram import errors_at, values_at
 from dpmask.lake.reading import Rows
-from dpmask.masking.synthesis.figures import SynthesisFigures, make_figures
-from dpmask.masking.synthesis.values import (
-    Release,
-    Synthetic,
-    check_parameters,
-    check_table,
-    look,
-    make_outputs,
-    purpose,
-)
+from dpmask.masking.synthesis.figures import SynthesisFigures, synthesis_figures
+from dpmask.masking.synthesis.values import FittedSynthesis, Synthesiser, SynthesisMethod, sums_of
 from dpmask.parameters import require_flag, require_integer
-from dpmask.table import table as tables
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_WHO = "RegressionSynthesis"
 _LEAST = 10
 _PER_COEFFICIENT = 2
 _SECONDS, _OVERHEAD = 1e-10, 100
@@ -58,16 +48,39 @@ _PASSES = 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegressionSynthesis:
-    """Parameters of the synthesis.
+class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
+    """Synthetic dependents: what the nearest of several linear models predicts.
 
-    ``dependents`` are replaced by what ``clusters`` linear models predict from ``independents``, numbers or categories.
-    ``joint``: one set of models for all dependents, not one for each. ``minimum_size``: no model is used by fewer
-    records; without it 10, or twice the coefficients of a model if that is more. ``residual_noise`` adds normal draws
-    with the covariance of the model's own residuals. ``weight``: the column that says how many people a record of a
-    survey stands for; it weighs in all models, but sizes are counted in records. ``bounds``, as in "income >= 0", hold
-    for all released values. ``nulls``: "refuse", or "keep" what is missing missing; where an independent is, the
-    dependents are missing, too.
+    Parameters
+    ----------
+    dependents
+        The columns of numbers that are replaced.
+    independents
+        The columns that predict them, numbers or categories.
+    clusters
+        How many linear models there are.
+    joint
+        One set of models for all dependents, not one for each.
+    minimum_size
+        No model is used by fewer records: by default 10, or twice a model's coefficients if that is more.
+    residual_noise
+        Add normal draws with the covariance of the model's own residuals.
+    weight
+        The column with the number of people that a record of a survey stands for; sizes are counted in records.
+    bounds
+        What holds for all released values, as "income >= 0".
+    nulls
+        "refuse", or "keep" what is missing missing; where an independent is, the dependents are missing, too.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": range(20, 60), "income": [900.0 + 7 * (n % 13) for n in range(40)]})
+    >>> method = RegressionSynthesis(dependents=["income"], independents=["age"], clusters=2, residual_noise=True)
+    >>> fitted = method.fit(people, seed=7)
+    >>> fitted.figures.smallest >= 10
+    True
+
     """
 
     dependents: tuple[str, ...]
@@ -81,20 +94,14 @@ class RegressionSynthesis:
     nulls: str = "refuse"
 
     passes: ClassVar[int] = 6
-    judged: ClassVar[tuple[str, ...]] = SynthesisFigures.judged
 
     def __post_init__(self) -> None:
-        check_parameters(self)
+        self.check_parameters()
         require_integer(self, "clusters", at_least=1)
         require_flag(self, "joint")
         require_flag(self, "residual_noise")
         if self.minimum_size is not None:
             require_integer(self, "minimum_size", at_least=1)
-
-    @property
-    def masks(self) -> tuple[str, ...]:
-        """The columns it masks."""
-        return self.dependents
 
     @property
     def groups(self) -> list[list[int]]:
@@ -108,58 +115,43 @@ class RegressionSynthesis:
         products = sum(_OVERHEAD + p * (p + 2 * len(group)) for group in self.groups)
         return _SECONDS * _PASSES * rows * self.clusters * products
 
-    def check(self, table: tables.Table) -> None:
-        """Refuse a table whose schema does not fit, before anything is read."""
-        check_table(self, table)
-
-    def fit(
-        self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None
-    ) -> FittedRegressionSynthesis:
-        """Find the models, dissolve small ones, and look at the result."""
-        source = tables.as_table(table, _WHO)
-        secret = make_key(_WHO, key=key, seed=seed)
-        self.check(source)
-        keep = self.nulls == "keep"
-        design = make_design(source, self.dependents, self.independents, _WHO, weight=self.weight, drop=keep)
-        own = secret.subkey(f"regression synthesis {purpose(self, source, design)}")
-        models = FuzzyCRegression(clusters=self.clusters, nulls="drop" if keep else "refuse")
-        solutions = fit_models(models, source, design, self.groups, own.subkey("models"))
+    def fit_table(self, table: Table, key: Subkey) -> FittedRegressionSynthesis:
+        """Find the models, dissolve small ones, and measure the result."""
+        design = self.design(table)
+        own = self.bound_key(key, "regression synthesis", table, design)
+        models = FuzzyCRegression(clusters=self.clusters, nulls="drop" if self.nulls == "keep" else "refuse")
+        solutions = fit_models(models, table, design, self.groups, own.subkey("models"))
         least = self.minimum_size or max(_LEAST, _PER_COEFFICIENT * design.width)
-        parts = [Part(group, _large(one, least)) for group, one in zip(self.groups, solutions, strict=True)]
+        parts = [
+            DependentModels(group, self._large(one, least)) for group, one in zip(self.groups, solutions, strict=True)
+        ]
         if self.residual_noise:
-            parts = _with_noise(source, design, parts)
-        release = Release(
-            design,
-            make_outputs(source.masked_schema, self.dependents, self.bounds),
-            Models(tuple(parts), self.dependents, own.subkey("residuals")),
-        )
-        fitted = FittedRegressionSynthesis(self, own, release, self._figures(source, release, parts), least)
-        for warning in fitted.warnings():
-            warnings.warn(warning, stacklevel=2)
-        return fitted
+            parts = _with_noise(table, design, parts)
+        synthesiser = self.synthesiser(table, design, Models(tuple(parts), self.dependents, own.subkey("residuals")))
+        figures = self._figures(table, synthesiser, parts)
+        return FittedRegressionSynthesis(self, own, synthesiser, figures, least)
 
-    def _figures(self, source: tables.Table, release: Release, parts: Sequence[Part]) -> SynthesisFigures:
+    def _figures(self, table: Table, synthesiser: Synthesiser, parts: Sequence[DependentModels]) -> SynthesisFigures:
         left = [len(part.models) for part in parts]
-        seen = look(source, release, left)
         names = [[self.dependents[place] for place in group] for group in self.groups]
         gone = [self.clusters - count for count in left]
-        return make_figures(seen, names, self.dependents, gone, release.design.width)
+        sums = sums_of(table, synthesiser, left)
+        return synthesis_figures(sums, names, self.dependents, gone, synthesiser.design.width)
+
+    def _large(self, solution: ModelSolution, least: int) -> Floats:
+        """The models that enough records are nearest to. The others' records only add to these: one pass is enough."""
+        if solution.sizes.sum() < least:
+            raise InputError(
+                f"{self.who}: models of at least {least} records need as many without missing values; there are "
+                f"{solution.sizes.sum()}. Lower minimum_size, or take fewer independents."
+            )
+        large = solution.sizes >= least
+        if not large.any():
+            large[solution.sizes.argmax()] = True
+        return solution.models[large]
 
 
-def _large(solution: ModelSolution, least: int) -> Floats:
-    """The models that enough records are nearest to. The others' records only add to these: one look is enough."""
-    if solution.sizes.sum() < least:
-        raise InputError(
-            f"{_WHO}: models of at least {least} records need as many without missing values; there are "
-            f"{solution.sizes.sum()}. Lower minimum_size, or take fewer independents."
-        )
-    large = solution.sizes >= least
-    if not large.any():
-        large[solution.sizes.argmax()] = True
-    return solution.models[large]
-
-
-class Part(NamedTuple):
+class DependentModels(NamedTuple):
     """The models of some dependents (their places), and what makes residuals of normal draws, if there are any."""
 
     group: list[int]
@@ -183,7 +175,7 @@ def _by_known(z: Floats, y: Floats, models: Floats) -> Integers:
 class Models(NamedTuple):
     """A recipe: the nearest model's prediction, with or without residuals of the record's own."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[DependentModels, ...]
     dependents: tuple[str, ...]
     key: Subkey
 
@@ -192,14 +184,14 @@ class Models(NamedTuple):
         return [part.labels(units) for part in self.parts]
 
     def predicted(self, units: Units) -> Floats:
-        """What the nearest models say, dependents x rows in units of the regression."""
-        return self._made(units, None)
+        """What the nearest models predict, dependents x rows in units of the regression."""
+        return self._values(units, None)
 
     def values(self, units: Units, first: int) -> Floats:
         """The same, with residuals where they are drawn."""
-        return self._made(units, first)
+        return self._values(units, first)
 
-    def _made(self, units: Units, first: int | None) -> Floats:
+    def _values(self, units: Units, first: int | None) -> Floats:
         values: Floats = np.empty(units.y.shape)
         for part in self.parts:
             labels = part.labels(units)
@@ -208,7 +200,7 @@ class Models(NamedTuple):
                 values[part.group] += values_at(self._draws(part, first, units.z.shape[1]), part.factors, labels)
         return values
 
-    def _draws(self, part: Part, first: int, count: int) -> Floats:
+    def _draws(self, part: DependentModels, first: int, count: int) -> Floats:
         names = [self.dependents[place] for place in part.group]
         return np.array([record_normals(self.key.subkey(name), first, count) for name in names])
 
@@ -232,18 +224,18 @@ class _Residuals(NamedTuple):
         return roots
 
 
-def _with_noise(source: tables.Table, design: Design, parts: Sequence[Part]) -> list[Part]:
+def _with_noise(table: Table, design: Design, parts: Sequence[DependentModels]) -> list[DependentModels]:
     """The parts with the roots of their models' residual covariances, from one pass."""
-    found = source.reduce_rows(design.all_columns, partial(_residuals, design, parts), _plus, f"{_WHO}: residuals")
+    found = table.reduce_rows(design.all_columns, partial(_residuals, design, parts), _plus, f"{design.who}: residuals")
     return [part._replace(factors=one.roots(design.width)) for part, one in zip(parts, found, strict=True)]
 
 
-def _residuals(design: Design, parts: Sequence[Part], rows: Rows, span: Span) -> list[_Residuals]:
+def _residuals(design: Design, parts: Sequence[DependentModels], rows: Rows, span: Span) -> list[_Residuals]:
     units = design.complete(rows, span)
     return [_part_residuals(part, units) for part in parts]
 
 
-def _part_residuals(part: Part, units: Units) -> _Residuals:
+def _part_residuals(part: DependentModels, units: Units) -> _Residuals:
     labels = part.labels(units)
     rest = units.y[part.group] - values_at(units.z, part.models, labels)
     weights = np.ones(len(labels)) if units.weights is None else units.weights
@@ -258,12 +250,11 @@ def _plus(left: list[_Residuals], right: list[_Residuals]) -> list[_Residuals]:
 
 
 @dataclass(frozen=True)
-class FittedRegressionSynthesis(Synthetic):
+class FittedRegressionSynthesis(FittedSynthesis):
     """Models ready to replace the dependents and, on the table they were fitted to, what they came to."""
 
+    method: RegressionSynthesis
     minimum_size: int
-
-    who: ClassVar[str] = _WHO
 
     def statement(self) -> str:
         """What a reader of the release may know."""
@@ -281,13 +272,13 @@ class FittedRegressionSynthesis(Synthetic):
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         planes = (
-            f"Up to {self.figures.on_planes:.1%} of a column's values are just what their model says: its coefficients "
+            f"Up to {self.figures.on_planes:.1%} of a column's values equal their model's prediction: its coefficients "
             "can be read off such a hyperplane. residual_noise draws around it."
         )
-        dissolved = sum(group.dissolved for group in self.figures.groups)
+        dissolved = sum(group.dissolved for group in self.figures.models)
         return [
             "Independents are released as they are, unless another step masks them.",
-            "Many models keep each record near its original: who knows its dependents links it. Measure the linkage.",
+            "Many models keep each record near its original: an intruder who knows its dependents links it.",
             planes,
             f"{dissolved} models were nearest to fewer than {self.minimum_size} records and were dissolved; the "
             f"smallest that is left has {self.figures.smallest}.",

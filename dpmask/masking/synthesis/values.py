@@ -1,7 +1,8 @@
-"""What synthetic values of any kind share: how they become values of their columns, and how they are looked at."""
+"""What synthetic values of any kind share: parameters, types and bounds of the columns, figures."""
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,18 +11,20 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.design import Design, Units, check_weight
+from dpmask.clustering.design import Design, Units, check_weight, make_design
 from dpmask.constraints.sets import parse_constraints
 from dpmask.engine.draws import Subkey
 from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
 from dpmask.lake.reading import Rows
-from dpmask.masking.draw_purpose import told_apart
-from dpmask.masking.synthesis.figures import Made, Seen, SynthesisFigures
+from dpmask.masking.draw_purpose import table_identity
+from dpmask.masking.method import Fitted, FittedMethod, Method
+from dpmask.masking.synthesis.figures import SynthesisFigures, SynthesisSums, SyntheticValues
 from dpmask.parameters import require_choice, require_columns
-from dpmask.table import table as tables
+from dpmask.results import Plain, Result
 from dpmask.table.columns import floats, require_numeric, rounding_step, type_range, with_missing
 from dpmask.table.encoders.one_hot import require_predictors
+from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -30,17 +33,17 @@ _MUCH = 0.01
 
 
 class Outputs(NamedTuple):
-    """How a number becomes a value of its column: held to its bounds and put on the step of its type."""
+    """How a number becomes a value of its column: clipped to its bounds and put on the step of its type."""
 
     columns: tuple[str, ...]
     lower: Floats
     upper: Floats
     steps: Floats  # 1 for integers, 0 for floats
 
-    def held(self, values: Floats) -> Floats:
+    def clipped(self, values: Floats) -> Floats:
         """Columns x rows inside their bounds."""
-        held: Floats = np.clip(values, self.lower[:, None], self.upper[:, None])
-        return held
+        clipped: Floats = np.clip(values, self.lower[:, None], self.upper[:, None])
+        return clipped
 
     def rounded(self, values: Floats) -> Floats:
         """Columns x rows on their steps."""
@@ -64,7 +67,7 @@ class Recipe(Protocol):
     """How records get synthetic values."""
 
     def predicted(self, units: Units) -> Floats:
-        """What the records' models say: dependents x rows in units of the regression; NaN where z is missing."""
+        """The models' predictions: dependents x rows in units of the regression; NaN where z is missing."""
 
     def values(self, units: Units, first: int) -> Floats:
         """Dependents x rows in units of the regression, from position ``first`` on; NaN where z is missing."""
@@ -73,127 +76,137 @@ class Recipe(Protocol):
         """The model of each record, for each group of dependents."""
 
 
-class Release(NamedTuple):
-    """A recipe, what it is made of and what becomes of it."""
+class Synthesiser(NamedTuple):
+    """A recipe, the regression's units and the columns' types: all that turns records into synthetic values."""
 
     design: Design
     outputs: Outputs
     recipe: Recipe
 
-    def made(self, units: Units, first: int) -> Made:
+    def values(self, units: Units, first: int) -> SyntheticValues:
         """Synthetic values of records from position ``first`` on.
 
         What is missing stays missing, and so does what cannot be predicted: no original value ever takes its place.
         """
         raw = self.design.to_original(self.recipe.values(units, first))
         raw[np.isnan(units.y)] = np.nan
-        held = self.outputs.held(raw)
-        return Made(raw, held, self.outputs.rounded(held))
+        clipped = self.outputs.clipped(raw)
+        return SyntheticValues(raw, clipped, self.outputs.rounded(clipped))
 
-    def seen(self, sizes: Sequence[int], rows: Rows, span: Span) -> Seen:
-        """What a block's synthetic values are like."""
+    def sums(self, sizes: Sequence[int], rows: Rows, span: Span) -> SynthesisSums:
+        """One block's share of the figures."""
         units = self.design.weighted(rows, span)
-        made = self.made(units, span.first)
+        values = self.values(units, span.first)
         predicted = self.outputs.rounded(self.design.to_original(self.recipe.predicted(units)))
         original = np.array([floats(rows, name) for name in self.design.dependents])
         counted = units.counted
         labels = [one[counted] for one in self.recipe.labels(units)]
         counts = [np.bincount(one, minlength=size) for one, size in zip(labels, sizes, strict=True)]
-        return Seen.of(original, predicted, made, self.design.outputs.sd, counts)
+        return SynthesisSums.of(original, predicted, values, self.design.outputs.sd, counts)
 
 
-def look(table: tables.Table, release: Release, sizes: Sequence[int]) -> Seen:
-    """The synthetic values of a whole table, looked at in one pass."""
-    design = release.design
-    return table.reduce_rows(design.all_columns, partial(release.seen, sizes), Seen.plus, f"{design.who}: figures")
+def sums_of(table: Table, synthesiser: Synthesiser, sizes: Sequence[int]) -> SynthesisSums:
+    """What the figures of a whole table's synthetic values need, in one pass."""
+    design = synthesiser.design
+    task = partial(synthesiser.sums, sizes)
+    return table.reduce_rows(design.all_columns, task, SynthesisSums.plus, f"{design.who}: figures")
 
 
-def check_parameters(method: Any) -> None:
-    """What every synthetic method asks of its parameters."""
-    require_columns(method, "dependents")
-    require_columns(method, "independents")
-    both = sorted(set(method.dependents) & set(method.independents))
-    if both:
-        name = type(method).__name__
-        raise JobError(f"{name}: {', '.join(both)} must be either in dependents or in independents; got both.")
-    check_weight(method.weight, [*method.dependents, *method.independents], type(method).__name__)
-    require_choice(method, "nulls", ("refuse", "keep"))
-    texts = (method.bounds,) if isinstance(method.bounds, str) else tuple(method.bounds)
-    object.__setattr__(method, "bounds", texts)
-    if len(parse_constraints(texts, method.dependents).constants):
-        raise JobError(f"{type(method).__name__}: bounds must be of the form 'income >= 0'; got an equality.")
+class SynthesisMethod(Method[Fitted], ABC):
+    """What methods share that replace ``dependents`` by what ``independents`` say of them."""
 
+    dependents: tuple[str, ...]
+    independents: tuple[str, ...]
+    weight: str | None
+    bounds: tuple[str, ...]
+    nulls: str
+    figures: ClassVar[type[Result] | None] = SynthesisFigures
 
-def check_table(method: Any, table: tables.Table) -> None:
-    """Refuse a table whose schema does not fit the method."""
-    _check_masked(method, table)
-    if method.weight is not None:
-        require_numeric(table.masked_schema, [method.weight], type(method).__name__)
+    @property
+    def masks(self) -> tuple[str, ...]:
+        """The columns it masks."""
+        return self.dependents
 
+    def check_parameters(self) -> None:
+        """Refuse parameters that every synthetic method refuses."""
+        require_columns(self, "dependents")
+        require_columns(self, "independents")
+        both = sorted(set(self.dependents) & set(self.independents))
+        if both:
+            raise JobError(f"{self.who}: {', '.join(both)} must be either in dependents or in independents; got both.")
+        check_weight(self.weight, [*self.dependents, *self.independents], self.who)
+        require_choice(self, "nulls", ("refuse", "keep"))
+        texts = (self.bounds,) if isinstance(self.bounds, str) else tuple(self.bounds)
+        object.__setattr__(self, "bounds", texts)
+        if len(parse_constraints(texts, self.dependents).constants):
+            raise JobError(f"{self.who}: bounds must be of the form 'income >= 0'; got an equality.")
 
-def _check_masked(method: Any, table: tables.Table) -> None:
-    """Refuse a table that cannot be masked, which needs no weight."""
-    who = type(method).__name__
-    require_numeric(table.masked_schema, method.dependents, who)
-    require_predictors(table.masked_schema, method.independents, who)
+    def check(self, table: Table) -> None:
+        """Refuse a table whose schema does not fit, before anything is read."""
+        self.check_masked(table)
+        if self.weight is not None:
+            require_numeric(table.masked_schema, [self.weight], self.who)
 
+    def check_masked(self, table: Table) -> None:
+        """Refuse a table that cannot be masked, which needs no weight."""
+        require_numeric(table.masked_schema, self.dependents, self.who)
+        require_predictors(table.masked_schema, self.independents, self.who)
 
-def purpose(method: Any, table: tables.Table, design: Design) -> str:
-    """What the draws are for: another method or table must draw anew, also one of other weights."""
-    weights = f" {design.counted.weights}" if design.weight and design.weight not in table.changed else ""
-    return f"{method!r} {told_apart(table, *design.numbers())}{weights}"
+    def design(self, table: Table) -> Design:
+        """The regression's units, in one pass."""
+        drop = self.nulls == "keep"
+        return make_design(table, self.dependents, self.independents, self.who, weight=self.weight, drop=drop)
+
+    def bound_key(self, key: Subkey, purpose: str, table: Table, design: Design) -> Subkey:
+        """The key of draws for these parameters and this table alone, also one of other weights."""
+        weights = f" {design.counted.weights}" if design.weight and design.weight not in table.changed else ""
+        return key.subkey(f"{purpose} {self!r} {table_identity(table, *design.numbers())}{weights}")
+
+    def synthesiser(self, table: Table, design: Design, recipe: Recipe) -> Synthesiser:
+        """What turns records of this table into synthetic values."""
+        return Synthesiser(design, make_outputs(table.masked_schema, self.dependents, self.bounds), recipe)
 
 
 @dataclass(frozen=True)
-class Synthetic:
+class FittedSynthesis(FittedMethod, ABC):
     """A fitted method that replaces dependents by synthetic values, record by record."""
 
     method: Any
     key: Subkey
-    release: Release = field(repr=False)  # it knows the columns' extremes
-    figures: SynthesisFigures
-
-    who: ClassVar[str]
+    synthesiser: Synthesiser
+    figures: SynthesisFigures = field()
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The columns it reads."""
-        return self.release.design.columns
+        return self.synthesiser.design.columns
 
     @property
     def changes(self) -> tuple[str, ...]:
         """The columns it replaces."""
-        return self.release.design.dependents
+        return self.synthesiser.design.dependents
 
-    def check(self, table: tables.Table) -> None:
+    def check(self, table: Table) -> None:
         """Refuse a table that does not fit."""
-        _check_masked(self.method, table)
-
-    def mask(self, table: Any) -> Any:
-        """The table with synthetic values: pandas as pandas, a Dask frame or a lake as a lazy Dask frame."""
-        return tables.mask(self, table, self.who)
+        self.method.check_masked(table)
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block with synthetic values."""
-        units = self.release.design.units(rows, Span(0, first))
+        units = self.synthesiser.design.units(rows, Span(0, first))
         if self.method.nulls == "refuse" and not units.whole.all():
             raise InputError(f"{self.who}: the table has missing values. nulls='keep' lets them stay missing.")
-        for name, values in zip(self.changes, self.release.made(units, first).finished, strict=True):
+        for name, values in zip(self.changes, self.synthesiser.values(units, first).finished, strict=True):
             rows = with_missing(rows, name, values)
         return rows
 
-    def masked_schema(self, schema: Any) -> Any:
-        """Types are kept."""
-        return schema
-
-    def claims(self) -> list[dict[str, Any]]:
+    def claims(self) -> list[dict[str, Plain]]:
         """What the released files can be checked for: the bounds."""
         if not self.method.bounds:
             return []
         return [{"columns": list(self.changes), "constraints": list(self.method.bounds)}]
 
     def _finishing(self) -> str:
-        """What a statement says of weights, types, bounds and missing values."""
+        """The statement's part on weights, types, bounds and missing values."""
         weights = f" Records counted by their {self.method.weight}." if self.method.weight else ""
         bounds = f" They were held to {', '.join(self.method.bounds)}." if self.method.bounds else ""
         missing = " Missing values stay missing." if self.method.nulls == "keep" else ""
@@ -208,10 +221,11 @@ class Synthetic:
                     f"{self.who}: {column.reproduced:.1%} of the values of '{column.column}' are released as they "
                     "were. Take fewer clusters or add residual_noise, or mask it by another method."
                 )
-            if column.clipped > _MUCH:
+            if column.clipped > _MUCH * column.values:
+                share = column.clipped / column.values
                 found.append(
-                    f"{self.who}: {column.clipped:.1%} of the values of '{column.column}' were held to their bounds, "
-                    "which shifts mean and variance."
+                    f"{self.who}: {share:.1%} of the values of '{column.column}' were clipped to their bounds, which "
+                    "shifts mean and variance."
                 )
         if self.figures.small > 0.0:
             found.append(

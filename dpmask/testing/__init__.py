@@ -1,0 +1,18 @@
+"""Checks that every masking method and measure passes, for tests of your own ones, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpmask.registry import lazy_names
+
+if TYPE_CHECKING:
+    from dpmask.testing.methods import check_method as check_method
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "check_measure": "dpmask.testing.measures:check_measure",
+        "check_method": "dpmask.testing.methods:check_method",
+    },
+)

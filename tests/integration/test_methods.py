@@ -1,0 +1,65 @@
+"""Every masking method of the registry passes the public checks, on frames and on a real cluster of processes."""
+
+import doctest
+import pickle
+import warnings
+from importlib import import_module
+
+import numpy as np
+import pytest
+from method_examples import EXAMPLES, example, workers
+
+from dpmask.guide import page
+from dpmask.masking import METHODS, method_class
+from dpmask.masking.method import FittedMethod, Method
+from dpmask.testing import check_method
+
+NEEDED = {"membership_transform": "its bounds are the extremes: without them nothing could be masked"}
+
+
+@pytest.fixture(scope="module")
+def mortal():
+    """The client of a cluster of its own, whose workers may be killed: each has a nanny that starts it again."""
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_on_frames(name):
+    check_method(example(name), workers())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_on_a_cluster_whose_workers_are_killed(name, mortal):
+    check_method(example(name), workers(), client=mortal)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_is_a_method_and_has_a_page_that_names_it(name):
+    assert issubclass(method_class(name), Method)
+    assert name in page(name)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_pickles_hold_no_extreme_of_a_column(name):
+    """What masking needs must travel; the smallest and largest originals are needed by one method alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = example(name).fit(workers(), seed=7)
+    assert isinstance(fitted, FittedMethod)
+    incomes = workers()["income"]
+    shown = [np.float64(end).tobytes() for end in (incomes.min(), incomes.max())]
+    shown += [end[::-1] for end in shown]
+    assert any(end in pickle.dumps(fitted) for end in shown) == (name in NEEDED)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_example_of_its_docstring_runs(name):
+    cls = method_class(name)
+    (found,) = [one for one in doctest.DocTestFinder(recurse=False).find(cls, cls.__name__) if one.examples]
+    found.globs = vars(import_module(cls.__module__)).copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert doctest.DocTestRunner().run(found).failed == 0

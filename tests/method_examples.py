@@ -1,0 +1,52 @@
+"""One small table, and every masking method of the registry with parameters that fit it."""
+
+import numpy as np
+import pandas as pd
+
+from dpmask.masking import METHODS, method_class
+
+EXAMPLES = {
+    "noise": {"columns": ["income", "age"], "scale": 0.2},
+    "noise, correlated": {"columns": ["income", "hours"], "scale": 0.2, "correlated": True},
+    "swapping": {"columns": ["income", "age"], "share": 0.8, "window": 0.2},
+    "rotation": {"columns": ["income", "hours"]},
+    "membership_transform": {"columns": ["income", "age"], "function": "s", "bounds": {"age": [0, 120]}},
+    "microaggregation": {"columns": ["income", "hours", "age"], "k": 4},
+    "microaggregation, cells": {"groups": [["income", "hours"], ["age"]], "k": 3, "cell_size": 40},
+    "fuzzy_microaggregation": {
+        "columns": ["income", "hours"],
+        "k": 5,
+        "minimum_size": 3,
+        "constraints": ["hours >= 0"],
+    },
+    "fuzzy_microaggregation, cells": {"columns": ["income", "hours"], "k": 5, "entropy": 2.0, "cell_size": 60},
+    "ipso": {"variant": "C", "dependents": ["income"], "independents": ["age", "region"], "weight": "hours"},
+    "regression_synthesis": {"dependents": ["income", "hours"], "independents": ["age", "region"], "clusters": 2},
+    "refinement": {
+        "requirements": [{"columns": ["age", "region"], "k": 5}],
+        "taxonomies": {"region": {"land": {"coast": ["north", "east"], "inland": ["south"]}}},
+        "domains": {"age": [0, 120]},
+    },
+}
+
+
+def example(name):
+    """The method that stands in EXAMPLES under a name: the registry's, and what is particular after a comma."""
+    return method_class(name.split(",")[0])(**EXAMPLES[name])
+
+
+def workers(rows=240, seed=3):
+    """People whose every number is recognisable: incomes have seven digits, no two alike."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(17, 80, rows)
+    return pd.DataFrame(
+        {
+            "income": 1_000_000 + rng.permutation(10 * rows)[:rows] * 811 + age * 1e4 + 0.25,
+            "age": age,
+            "hours": (20 + rng.integers(0, 2000, rows) / 97).round(6),
+            "region": np.array(["north", "south", "east"])[rng.integers(0, 3, rows)],
+        }
+    )
+
+
+assert {name.split(",")[0] for name in EXAMPLES} == set(METHODS), "an example for every method"
