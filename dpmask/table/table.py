@@ -21,6 +21,8 @@ from dpmask.lake.reading import Rows
 from dpmask.table.columns import Floats, floats, of_type, require_known, require_numeric, with_stored
 
 Summary = TypeVar("Summary")
+Frame = Any
+"""A pandas or a Dask DataFrame, or a lake: whatever ``as_table`` takes."""
 
 
 class Masking(Protocol):
