@@ -108,7 +108,7 @@ def cluster_distance(
     >>> original = pandas.DataFrame({"income": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0]})
     >>> masked = pandas.DataFrame({"income": [1.0, 2.0, 12.0, 11.0, 12.0, 13.0]})
     >>> round(dpmask.utility.cluster_distance(original, masked, columns=["income"], clusters=2).value, 2)
-    0.0
+    0.33
     """
     method = FuzzyCMeans(
         clusters=clusters, fuzziness=fuzziness, entropy=entropy, tolerance=tolerance, starts=starts, shift=shift

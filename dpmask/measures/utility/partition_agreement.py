@@ -120,7 +120,7 @@ def partition_agreement(
     >>> original = pandas.DataFrame({"income": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0]})
     >>> masked = pandas.DataFrame({"income": [1.0, 2.0, 12.0, 11.0, 12.0, 13.0]})
     >>> round(dpmask.utility.partition_agreement(original, masked, columns=["income"], clusters=2).value, 4)
-    0.0
+    0.8286
     """
     _require(algorithm, recluster, values, clusters)
     before, after = as_table(original, _WHO), as_table(masked, _WHO)

@@ -98,7 +98,7 @@ def probabilistic_information_loss(
     >>> original = pandas.DataFrame({"income": range(100)})
     >>> masked = original + 3.0
     >>> round(dpmask.utility.probabilistic_information_loss(original, masked, columns=["income"]).value, 1)
-    0.0
+    56.7
     """
     _require(n_ref)
     return _from_summary(summarised(original, masked, columns, _NEEDS, _WHO), n_ref)

@@ -99,7 +99,7 @@ def propensity(
     >>> original = pandas.DataFrame({"income": range(100)})
     >>> masked = original + 30.0
     >>> round(dpmask.utility.propensity(original, masked, columns=["income"]).value, 4)
-    0.0
+    0.0536
     """
     _require(sample, seed)
     require_columns(columns, _WHO)
