@@ -191,9 +191,10 @@ def distance_linkage(
     links = linked(Attack(values, metrics, chosen), pairs, names, table, asked.columns, _WHO)
     share = {id(metric): float(count) / attacked for metric, count in zip(metrics, links, strict=True)}
     shares = [share[id(metric)] for metric in intruders]
-    risks = {"rate": shares[-2], "by_known": sum(shares[:-2]) / len(known), "mahalanobis": shares[-1]}
     return LinkageRisk(
-        **risks,
+        rate=shares[-2],
+        by_known=sum(shares[:-2]) / len(known),
+        mahalanobis=shares[-1],
         known=tuple(shares[:-2]),
         sampled=chosen is not None,
         guessing=moves.rows / pairs.rows / table.rows,

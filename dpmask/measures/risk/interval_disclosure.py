@@ -127,7 +127,7 @@ def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str
     >>> original = pandas.DataFrame({"income": range(100)})
     >>> masked = original + 2.0
     >>> round(dpmask.risk.interval_disclosure(original, masked, columns=["income"]).by_sd, 2)
-    0.0
+    0.4
     """
     start = time.perf_counter()
     pairs = pair(original, masked, columns, _WHO)
