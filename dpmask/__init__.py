@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+
+from dpmask.registry import lazy_names
+
+if TYPE_CHECKING:
+    from dpmask import risk, utility
+    from dpmask.clustering.bisecting_k_means import BisectingKMeans
+    from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
+    from dpmask.clustering.fuzzy_c_regression import FuzzyCRegression
+    from dpmask.clustering.k_means import KMeans
+    from dpmask.masking.membership_transform import MembershipTransform
+    from dpmask.masking.microaggregation.fuzzy import FuzzyMicroaggregation
+    from dpmask.masking.microaggregation.mdav import Microaggregation
+    from dpmask.masking.noise import NoiseAddition
+    from dpmask.masking.refinement.method import TopDownRefinement
+    from dpmask.masking.rotation import RandomRotation
+    from dpmask.masking.swapping import RankSwapping
+    from dpmask.masking.synthesis.ipso import IPSO
+    from dpmask.masking.synthesis.regression import RegressionSynthesis
+    from dpmask.table.lake import Lake, read_lake
+else:
+    _PUBLIC = {
+        "BisectingKMeans": "dpmask.clustering.bisecting_k_means",
+        "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
+        "FuzzyCRegression": "dpmask.clustering.fuzzy_c_regression",
+        "FuzzyMicroaggregation": "dpmask.masking.microaggregation.fuzzy",
+        "IPSO": "dpmask.masking.synthesis.ipso",
+        "KMeans": "dpmask.clustering.k_means",
+        "Lake": "dpmask.table.lake",
+        "MembershipTransform": "dpmask.masking.membership_transform",
+        "Microaggregation": "dpmask.masking.microaggregation.mdav",
+        "NoiseAddition": "dpmask.masking.noise",
+        "RandomRotation": "dpmask.masking.rotation",
+        "RankSwapping": "dpmask.masking.swapping",
+        "RegressionSynthesis": "dpmask.masking.synthesis.regression",
+        "TopDownRefinement": "dpmask.masking.refinement.method",
+        "read_lake": "dpmask.table.lake",
+        "risk": "dpmask.risk",
+        "utility": "dpmask.utility",
+    }
+    __getattr__, _ = lazy_names(__name__, _PUBLIC)
 
 __version__ = "0.1.0"
-
-_PUBLIC = {
-    "BisectingKMeans": "dpmask.clustering.bisecting_k_means",
-    "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
-    "FuzzyCRegression": "dpmask.clustering.fuzzy_c_regression",
-    "FuzzyMicroaggregation": "dpmask.masking.microaggregation.fuzzy",
-    "IPSO": "dpmask.masking.synthesis.ipso",
-    "KMeans": "dpmask.clustering.k_means",
-    "Lake": "dpmask.table.lake",
-    "MembershipTransform": "dpmask.masking.membership_transform",
-    "Microaggregation": "dpmask.masking.microaggregation.mdav",
-    "NoiseAddition": "dpmask.masking.noise",
-    "RandomRotation": "dpmask.masking.rotation",
-    "RankSwapping": "dpmask.masking.swapping",
-    "read_lake": "dpmask.table.lake",
-    "RegressionSynthesis": "dpmask.masking.synthesis.regression",
-    "TopDownRefinement": "dpmask.masking.refinement.method",
-}
-_MODULES = ("risk", "utility")
 
 __all__ = [
     "IPSO",
@@ -50,12 +70,3 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def __getattr__(name: str) -> Any:
-    """Load public names when they are first used: ``import dpmask`` itself costs nothing."""
-    if name in _MODULES:
-        return import_module(f"dpmask.{name}")
-    if name in _PUBLIC:
-        return getattr(import_module(_PUBLIC[name]), name)
-    raise AttributeError(f"module 'dpmask' has no attribute '{name}'")

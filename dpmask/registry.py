@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -14,17 +13,13 @@ def loaded(place: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def module_of(found: Any) -> Any:
-    """The module that a function stands in, with what else it says."""
-    return sys.modules[found.__module__]
-
-
 def lazy_names(module: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a module whose public names stand elsewhere and are loaded when first used."""
+    """``__getattr__`` and ``__dir__`` of a module whose public names stand in other modules, or are its submodules."""
 
     def find(name: str) -> Any:
-        if name in places:
-            return loaded(places[name])
-        raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        if name not in places:
+            raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        found = import_module(places[name])
+        return found if places[name] == f"{module}.{name}" else getattr(found, name)
 
     return find, lambda: sorted(places)

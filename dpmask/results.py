@@ -6,9 +6,10 @@ direction is worse, and who says so. Glossary, tables, policy and what is public
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 """What JSON can hold."""
+Interval = tuple[float, float]
+"""The lower and the upper end of a 95 % interval; both are the number itself where nothing was sampled."""
 
 MORE_RISK = "Larger means more risk."
 LESS_RISK = "Smaller means more risk."
 MORE_LOSS = "Larger means more information lost."
 NEUTRAL = "Neither direction is worse by itself."
+
+_WP216 = "Article 29 Working Party 2014, Opinion 05/2014 on anonymisation techniques (WP216)"
 
 
 class Term(NamedTuple):
@@ -32,10 +37,25 @@ class Term(NamedTuple):
     source: str
 
 
+RATE = Term("Share of the attacked records or values for which the attack succeeds.", MORE_RISK, _WP216)
+INTERVAL = Term(
+    "95 % interval of a rate that was found on a sample of records; a point where all were attacked.",
+    "The wider, the less is known; a policy is judged by its worse end.",
+    "Wilson 1927, Probable inference, the law of succession, and statistical inference",
+)
+GUESSING = Term(
+    "What the same attack scores without the release, or by chance alone.",
+    "A risk near it adds nothing to what anybody could do.",
+    _WP216,
+)
+ATTACKED = Term("How many records were attacked.", "The more, the narrower the interval.", _WP216)
+
+
 class Result(ABC):
     """The numbers that a measure of two tables, or a fitted method, came to.
 
-    A subclass is a frozen dataclass of numbers, and of mappings of numbers such as ``parts``.
+    A subclass is a frozen dataclass of numbers, and of mappings of numbers such as ``parts``. One that only others are
+    derived from is declared with ``abstract=True``.
     """
 
     public: ClassVar[bool] = False
@@ -48,49 +68,120 @@ class Result(ABC):
     """What each number means, where ``about`` does not say it."""
     larger_is_better: ClassVar[bool] = False
     """Whether a larger ``value`` means less loss, as of an agreement."""
+    unreported: ClassVar[tuple[str, ...]] = ()
+    """Fields that ``to_dict`` leaves out."""
 
-    def __init_subclass__(cls, **more: Any) -> None:
+    def __init_subclass__(cls, *, abstract: bool = False, **more: Any) -> None:
         """Refuse, at import, a class that lacks what reports and policies need."""
         super().__init_subclass__(**more)
-        if not cls.__name__.startswith("_") and not hasattr(cls, "about"):
+        if not abstract and not hasattr(cls, "about"):
             raise TypeError(f"{cls.__name__}: a Result must define about, a Term: definition, direction, source.")
+        known = {name for base in cls.__mro__ for name in (*vars(base), *inspect.get_annotations(base))}
+        for name in (*cls.judged, *cls.terms, *cls.unreported):
+            if name not in known and not abstract:
+                raise TypeError(f"{cls.__name__}: judged, terms or unreported name '{name}', which it does not have.")
 
     @abstractmethod
     def explain(self) -> str:
         """What the numbers mean, in a sentence or two."""
 
     @property
-    def intervals(self) -> Mapping[str, tuple[float, float]]:
+    def intervals(self) -> Mapping[str, Interval]:
         """The 95 % interval of each number that was found on a sample."""
         return {}
 
+    @classmethod
+    def term(cls, name: str) -> Term:
+        """What a number means."""
+        return cls.terms.get(name, cls.about)
+
+    @classmethod
+    def described(cls) -> dict[str, Plain]:
+        """What the result and each of its numbers mean, for JSON."""
+        return {**cls.about._asdict(), "terms": {name: dict(term._asdict()) for name, term in cls.terms.items()}}
+
     def to_dict(self) -> dict[str, Plain]:
         """The numbers, for JSON: what a policy may name, and every field."""
-        named: dict[str, object] = {name: getattr(self, name) for name in self.judged}
-        named |= {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-        return {name: plain(value) for name, value in named.items()}
+        names = [*self.judged, *(one.name for one in fields(self))]  # type: ignore[arg-type]
+        return {name: plain(getattr(self, name)) for name in dict.fromkeys(names) if name not in self.unreported}
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each number: its value, its interval, what it is and which direction is worse."""
         import pandas as pd
 
-        return pd.DataFrame(self._rows(), columns=["number", "value", "low", "high", "definition", "direction"])
-
-    def _rows(self) -> list[tuple[str, object, float | None, float | None, str, str]]:
         rows = []
         for name in self.judged:
             low, high = self.intervals.get(name, (None, None))
-            term = self.terms.get(name, self.about)
-            rows.append((name, getattr(self, name), low, high, term.definition, term.direction))
-        return rows
+            rows.append((name, getattr(self, name), low, high, *self.term(name)[:2]))
+        return pd.DataFrame(rows, columns=["number", "value", "low", "high", "definition", "direction"])
 
     def _repr_html_(self) -> str:
         """A small table, for notebooks."""
-        cells = "".join(
-            f"<tr><th>{escape(name)}</th><td>{shown(value)}</td><td>{escape(direction)}</td></tr>"
-            for name, value, _, _, _, direction in self._rows()
+        rows = "".join(
+            f"<tr title='{escape(self.term(name).definition)}'><th>{escape(name)}</th>"
+            f"<td>{shown(getattr(self, name))}</td><td>{self._bar(name)}</td>"
+            f"<td>{escape(self.term(name).direction)}</td></tr>"
+            for name in self.judged
         )
-        return f"<table><caption>{escape(self.explain())}</caption>{cells}</table>"
+        return f"<table><caption>{escape(self.explain())}</caption>{rows}</table>"
+
+    def _bar(self, name: str) -> str:
+        """A drawing beside a number, as HTML."""
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss(Result, abstract=True):
+    """How much information was lost: ``value``, and what it is made of."""
+
+    value: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    public: ClassVar[bool] = True
+    judged: ClassVar[tuple[str, ...]] = ("value",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Risk(Result, abstract=True):
+    """What an intruder achieves, beside what ``guessing`` would; by default every record was attacked."""
+
+    guessing: float
+    attacked: int
+    seconds: float = field(compare=False)
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    judged: ClassVar[tuple[str, ...]] = ("rate",)
+    terms: ClassVar[Mapping[str, Term]] = {"interval": INTERVAL, "guessing": GUESSING, "attacked": ATTACKED}
+    shares: ClassVar[tuple[str, ...]] = ("rate",)
+    """The numbers that are shares of what was attacked, and have ``guessing`` as their baseline."""
+
+    @property
+    def intervals(self) -> Mapping[str, Interval]:
+        """The 95 % interval of each number that was found on a sample; the first number is always among them."""
+        first = float(getattr(self, self.judged[0]))
+        return {self.judged[0]: (first, first)}
+
+    @property
+    def interval(self) -> Interval:
+        """That of the first number."""
+        return self.intervals[self.judged[0]]
+
+    def to_dict(self) -> dict[str, Plain]:
+        """The numbers and their intervals, for JSON."""
+        several = {"intervals": plain(self.intervals)} if len(self.intervals) > 1 else {}
+        return {**super().to_dict(), "interval": list(self.interval), **several}
+
+    def _bar(self, name: str) -> str:
+        """The number as a bar of 0 to 100 %, with a mark where guessing is."""
+        if name not in self.shares:
+            return ""
+        share, mark = (f"{100 * min(max(part, 0.0), 1.0):.2f}" for part in (getattr(self, name), self.guessing))
+        return (
+            f"<svg width='102' height='12' role='img'><title>guessing: {self.guessing:.2%}</title>"
+            "<rect x='1' width='100' height='12' fill='#8883'/>"
+            f"<rect x='1' width='{share}' height='12' fill='#b5473c'/>"
+            f"<rect x='{mark}' width='2' height='12' fill='currentColor'/></svg>"
+        )
 
 
 def shown(value: object) -> str:

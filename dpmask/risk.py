@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from dpmask.measures import MEASURES, RISKS
+from typing import TYPE_CHECKING
+
+from dpmask.measures import RISKS
 from dpmask.registry import lazy_names
 
-__getattr__, __dir__ = lazy_names("dpmask.risk", {name: MEASURES[name] for name in RISKS})
+if TYPE_CHECKING:
+    from dpmask.measures.risk.attribute_inference import attribute_inference
+    from dpmask.measures.risk.distance_linkage import distance_linkage
+    from dpmask.measures.risk.groups import groups
+    from dpmask.measures.risk.interval_disclosure import interval_disclosure
+    from dpmask.measures.risk.known_records import known_records
+    from dpmask.measures.risk.probabilistic_linkage import probabilistic_linkage
+else:
+    __getattr__, __dir__ = lazy_names(__name__, RISKS)
+
+__all__ = [
+    "attribute_inference",
+    "distance_linkage",
+    "groups",
+    "interval_disclosure",
+    "known_records",
+    "probabilistic_linkage",
+]

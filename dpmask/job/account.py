@@ -9,7 +9,6 @@ from typing import Any
 
 from dpmask import __version__
 from dpmask.engine.cluster.connect import COMPUTING
-from dpmask.job.measures import about
 from dpmask.job.prepare import Prepared
 from dpmask.release.claims import standing_claims
 from dpmask.release.policy import Verdict
@@ -84,5 +83,5 @@ def _measure(measure: Any, result: Any) -> dict[str, Any]:
         "judged": {field: getattr(result, field) for field in result.judged},
         "values": result.to_dict(),
         "explanation": result.explain(),
-        "about": about(measure.measure, result),
+        "about": result.described(),
     }

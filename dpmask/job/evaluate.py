@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpmask.engine.progress import note
 from dpmask.errors import DpmaskError, InputError, JobError
-from dpmask.job.measures import about, from_roles, module_of, takers
+from dpmask.job.measures import takers
 from dpmask.job.prepare import check_writable
 from dpmask.lake.footers import MANIFEST, glob_root
 from dpmask.lake.storage import Place
-from dpmask.measures import MEASURES, measure_function
+from dpmask.measures import MEASURES, find_measure
 from dpmask.release.manifest import parse
 from dpmask.report.comparison import compare
 from dpmask.report.page import evaluation_page
@@ -28,7 +27,7 @@ _OPTIONS = ("columns", "quasi", "sensitive")
 _DEPTH = 4  # release, data, its identity, a file
 
 
-class Sides(NamedTuple):
+class PairedLakes(NamedTuple):
     """Both tables, their records paired; the lakes as they are; and how the pairing was made."""
 
     original: Table
@@ -48,7 +47,7 @@ def evaluate(
     block_rows: int = BLOCK_ROWS,
     report: str | None = None,
 ) -> dict[str, Any]:
-    """Every measure whose parameters are known, as plain values; what could not be measured says why.
+    """Every measure whose parameters are known, as plain values; what could not be measured, with the reason.
 
     Without ``columns``, the numeric columns that both tables have; ``quasi`` and ``sensitive`` are for groups. With
     ``report``, all of it is also written to that place as one HTML page.
@@ -57,26 +56,28 @@ def evaluate(
         check_writable(Place(report.rpartition("/")[0] or "."))  # before anything is measured
     lakes = read_lake(original, block_rows=block_rows), read_lake(masked, block_rows=block_rows)
     chosen = _columns(lakes, columns, paired_by)
-    sides = _paired(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
+    paired = _paired(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
     given = dict(zip(_OPTIONS, (chosen, list(quasi), list(sensitive)), strict=True))
-    found = _measured(sides, given)
+    found = _measured(paired, given)
     measured = [one for one in found if "values" in one]
     if not measured:
         none = "" if chosen else " The tables have no numeric column in common."
         reasons = [f"  {one['reason']}" for one in found]
         raise InputError("\n".join([f"{_WHO}: nothing could be measured.{none}", *reasons]))
-    told = {
+    evaluation = {
         "original": {"url": original, "rows": lakes[0].rows},
         "masked": {"url": masked, "rows": lakes[1].rows},
-        "pairing": sides.pairing,
+        "pairing": paired.pairing,
         "columns": chosen,
         "measures": measured,
         "not_measured": [one for one in found if "values" not in one],
     }
     if report is not None:
         drawn = list(dict.fromkeys([*chosen, *quasi, *sensitive]))
-        Place(report).write(evaluation_page(told, compare(sides.original, sides.masked, drawn, chosen)).encode())
-    return told
+        Place(report).write(
+            evaluation_page(evaluation, compare(paired.original, paired.masked, drawn, chosen)).encode()
+        )
+    return evaluation
 
 
 def _columns(lakes: tuple[Lake, Lake], columns: Sequence[str], paired_by: str) -> list[str]:
@@ -89,7 +90,7 @@ def _columns(lakes: tuple[Lake, Lake], columns: Sequence[str], paired_by: str) -
     return [name for name in common if all(is_numeric(schema.field(name).type) for schema in (first, second))]
 
 
-def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequence[str]) -> Sides:
+def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequence[str]) -> PairedLakes:
     """The two lakes in one order of records."""
     original, release = lakes
     manifest = _manifest(masked)
@@ -100,22 +101,22 @@ def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequ
                 "folder of its run (--paired-by FOLDER), or by a column (--paired-by COLUMN)."
             )
         _require_as_many(original, release)
-        return Sides(original, _like(release, original), lakes, {"by": POSITION})
+        return PairedLakes(original, _like(release, original), lakes, {"by": POSITION})
     if paired_by in original.schema.names:
         keyed = pair_by_column(original, release, paired_by, list(dict.fromkeys(columns)), _WHO)
-        told = {
+        pairing = {
             "by": f"column {paired_by}",
             "originals_without_masked": keyed.unmatched_original,
             "masked_without_original": keyed.unmatched_masked,
         }
-        return Sides(keyed.original, keyed.masked, lakes, told)
+        return PairedLakes(keyed.original, keyed.masked, lakes, pairing)
     folder = _pairing_folder(paired_by, manifest, original)
     if release.rows > original.rows:
         _require_as_many(original, release)
-    told = {"by": "private folder"} | (
+    pairing = {"by": "private folder"} | (
         {"originals_without_masked": original.rows - release.rows} if release.rows < original.rows else {}
     )
-    return Sides(original, _like(in_source_order(release, folder, original.rows), original), lakes, told)
+    return PairedLakes(original, _like(in_source_order(release, folder, original.rows), original), lakes, pairing)
 
 
 def _require_as_many(original: Lake, masked: Lake) -> None:
@@ -166,7 +167,7 @@ def _pairing_folder(paired_by: str, manifest: Mapping[str, Any] | None, original
     )
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     """A measure with the parameters that are known; ``lacking`` names those that are not."""
 
     measure: str
@@ -179,35 +180,37 @@ class _Asked(NamedTuple):
         return self.measure
 
 
-def _asked(name: str, given: Mapping[str, list[str]]) -> _Asked:
-    parameters = inspect.signature(measure_function(name)).parameters
+def _request(name: str, given: Mapping[str, list[str]]) -> _Request:
+    measure = find_measure(name)
+    parameters = measure.parameters
     known: dict[str, Any] = {key: given[key] for key in given if key in parameters and given[key]}
     if "columns" in known:
-        known["columns"] = known["columns"][: getattr(module_of(name), "MOST_COLUMNS", None)]
-    lacking = [key for key, one in parameters.items() if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
-    lacking = [key for key in (*lacking, *from_roles(name)) if key not in known and key != "sensitive"]
-    return _Asked(name, known, list(dict.fromkeys(lacking)))
+        known["columns"] = known["columns"][: measure.most_columns]
+    needed = [*(key for key, required in parameters.items() if required), *measure.roles]
+    lacking = [key for key in needed if key not in known and key != "sensitive"]
+    return _Request(name, known, list(dict.fromkeys(lacking)))
 
 
-def _measured(sides: Sides, given: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+def _measured(paired: PairedLakes, given: Mapping[str, list[str]]) -> list[dict[str, Any]]:
     """Each measure: its values, or the reason why there are none."""
-    asked = [_asked(name, given) for name in MEASURES]
-    paired = [one for one in asked if not one.lacking and getattr(module_of(one.measure), "PAIRED", True)]
-    alone = [one for one in asked if not one.lacking and one not in paired]
-    take = takers(sides.original, sides.masked, paired) | takers(*sides.lakes, alone)
-    return [_result(one, take.get(one.name)) for one in asked]
+    requests = [_request(name, given) for name in MEASURES]
+    complete = [one for one in requests if not one.lacking]
+    of_pairs = [one for one in complete if find_measure(one.measure).paired]
+    of_lakes = [one for one in complete if one not in of_pairs]
+    take = takers(paired.original, paired.masked, of_pairs) | takers(*paired.lakes, of_lakes)
+    return [_result(one, take.get(one.name)) for one in requests]
 
 
 def _needs(name: str, lacking: Sequence[str]) -> str:
     other = [key for key in lacking if key not in _OPTIONS]
-    how = "Measure it in a job, or from Python" if other else f"Say --{lacking[0]} A,B"
+    how = "Measure it in a job, or from Python" if other else f"Give --{lacking[0]} A,B"
     return f"{name}: needs {', '.join(lacking)}. {how}."
 
 
-def _result(asked: _Asked, take: Callable[[], Any] | None) -> dict[str, Any]:
-    name = asked.measure
+def _result(request: _Request, take: Callable[[], Any] | None) -> dict[str, Any]:
+    name = request.measure
     if take is None:
-        return {"measure": name, "reason": _needs(name, asked.lacking)}
+        return {"measure": name, "reason": _needs(name, request.lacking)}
     note(name)
     try:
         result = take()
@@ -216,9 +219,9 @@ def _result(asked: _Asked, take: Callable[[], Any] | None) -> dict[str, Any]:
     return {
         "measure": name,
         "public": result.public,
-        "parameters": asked.parameters,
+        "parameters": request.parameters,
         "judged": {key: getattr(result, key) for key in result.judged},
         "values": result.to_dict(),
         "explanation": result.explain(),
-        "about": about(name, result),
+        "about": result.described(),
     }

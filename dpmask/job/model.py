@@ -12,10 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from dpmask.errors import JobError, nearest
 from dpmask.job.job_text import JobText, KeyPath
-from dpmask.job.measures import from_roles
 from dpmask.masking import METHODS, method_class
 from dpmask.masking.method import Method
-from dpmask.measures import MEASURES, measure_function
+from dpmask.measures import MEASURES, find_measure
 from dpmask.release.policy import Rule, check_rule, parse_rule
 
 
@@ -73,17 +72,12 @@ class Measure(NamedTuple):
     @property
     def judged(self) -> tuple[str, ...]:
         """The fields of the result that a policy can speak of."""
-        fields: tuple[str, ...] = self._result.judged
-        return fields
+        return find_measure(self.measure).result.judged
 
     @property
     def larger_loses(self) -> bool:
-        """Whether a larger ``value`` means more loss: so it does unless its result says ``larger_keeps``."""
-        return not getattr(self._result, "larger_keeps", False)
-
-    @property
-    def _result(self) -> Any:
-        return get_type_hints(measure_function(self.measure))["return"]
+        """Whether a larger ``value`` means more loss."""
+        return not find_measure(self.measure).result.larger_is_better
 
 
 class Job(NamedTuple):
@@ -169,14 +163,14 @@ def _method(text: JobText, number: int, step: dict[str, Any]) -> Any:
 def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> Measure:
     path: KeyPath = ("measure", number)
     name = step.pop("measure", None)
-    function = _choice(text, path, name, "measure", MEASURES, measure_function)
+    measure = _choice(text, path, name, "measure", MEASURES, find_measure)
     label = _label(text, path, step, name)
     step.pop("as", None)
     columns = step.get("columns")
     if isinstance(columns, list) and (not columns or len(set(map(str, columns))) < len(columns)):
         raise JobError(text.error((*path, "columns"), "must be a list of one or more different columns."))
-    declared = {key: getattr(roles, role) for key, role in from_roles(str(name)).items() if key not in step}
-    return Measure(label, str(name), dict(_validated(parameter_model(function), declared | step, text, path)))
+    declared = {key: getattr(roles, role) for key, role in measure.roles.items() if key not in step}
+    return Measure(label, str(name), dict(_validated(parameter_model(measure.function), declared | step, text, path)))
 
 
 def _label(text: JobText, path: KeyPath, step: Mapping[str, Any], name: Any) -> str:
@@ -266,14 +260,17 @@ def _shown(value: object) -> str:
 def json_schema() -> dict[str, Any]:
     """The job file's JSON Schema, with the methods and measures that are built."""
     schema = JobFile.model_json_schema()
-    steps = {"mask": ("method", METHODS, method_class), "measure": ("measure", MEASURES, measure_function)}
+    steps = {
+        "mask": ("method", METHODS, method_class),
+        "measure": ("measure", MEASURES, lambda name: find_measure(name).function),
+    }
     for key, (choice, known, find) in steps.items():
         options = []
         for name in known:
             target = find(name)
             option = parameter_model(target).model_json_schema()
             option["title"] = name
-            option["description"] = inspect.getdoc(target)
+            option["description"] = (inspect.getdoc(target) or "").split("\n\n")[0]
             option["properties"] = {choice: {"const": name}, **option.get("properties", {})}
             option["properties"]["as"] = {"type": "string", "description": "another name for the result"}
             option["required"] = [choice, *option.get("required", [])]

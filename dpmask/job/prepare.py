@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 from dpmask.engine.draws import Key, Subkey, make_key
 from dpmask.errors import AccessError, InputError, JobError, TargetError, nearest
-from dpmask.job.measures import check_columns, named_columns
+from dpmask.job.measures import named_columns
 from dpmask.job.model import Job
 from dpmask.lake.footers import glob_root
 from dpmask.lake.storage import Place
+from dpmask.measures import find_measure
 from dpmask.release.manifest import canonical
 from dpmask.release.publish import Standing, standing_release
 from dpmask.table.lake import Lake, read_lake
@@ -164,7 +165,7 @@ def _check_steps(job: Job, lake: Lake) -> None:
         table = replace(table, steps=(*table.steps, planned))
     for number, measure in enumerate(job.measures):
         path = ("measure", number)
-        _under(job, path, lambda m=measure: check_columns(m.measure, lake.schema, m.parameters, m.name))
+        _under(job, path, lambda m=measure: find_measure(m.measure).require(lake.schema, m.parameters, m.name))
         _refuse_replaced(job, path, list(named_columns(list(measure.parameters.values()))))
         _refuse_identifiers(job, path, list(named_columns(list(measure.parameters.values()))))
 

@@ -17,7 +17,6 @@ import yaml
 
 from dpmask.errors import InputError, JobError
 from dpmask.job.job_text import JobText, KeyPath
-from dpmask.job.measures import about
 from dpmask.job.model import Job, understood
 from dpmask.job.prepare import Prepared, folders, prepare
 from dpmask.job.stages import Run, mask_and_measure
@@ -173,7 +172,7 @@ def _measured(prepared: Prepared, tell: Callable[[str], None]) -> dict[str, Any]
         "values": values,
         "holds": not broken,
         "broken": broken,
-        "about": {m.name: about(m.measure, done.results[m.name]) for m in prepared.job.measures},
+        "about": {name: result.described() for name, result in done.results.items()},
     }
 
 

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from dpmask.registry import loaded
+if TYPE_CHECKING:
+    from dpmask.measures.measure import Measure
 
-RISKS = (
-    "attribute_inference",
-    "distance_linkage",
-    "groups",
-    "interval_disclosure",
-    "known_records",
-    "probabilistic_linkage",
-)
-LOSSES = (
-    "il1s",
-    "probabilistic_information_loss",
-    "moments",
-    "correlations",
-    "kolmogorov_smirnov",
-    "total_variation",
-    "hellinger",
-    "propensity",
-    "cluster_distance",
-    "partition_agreement",
-    "misclassification",
-)
+_LOSS, _RISK = "dpmask.measures.utility", "dpmask.measures.risk"
+
 MEASURES = {
-    **{name: f"dpmask.measures.utility.{name}:{name}" for name in LOSSES},
-    **{name: f"dpmask.measures.risk.{name}:{name}" for name in RISKS},
+    "il1s": f"{_LOSS}.il1s",
+    "probabilistic_information_loss": f"{_LOSS}.probabilistic_information_loss",
+    "moments": f"{_LOSS}.moments",
+    "correlations": f"{_LOSS}.correlations",
+    "kolmogorov_smirnov": f"{_LOSS}.kolmogorov_smirnov",
+    "total_variation": f"{_LOSS}.total_variation",
+    "hellinger": f"{_LOSS}.hellinger",
+    "propensity": f"{_LOSS}.propensity",
+    "cluster_distance": f"{_LOSS}.cluster_distance",
+    "partition_agreement": f"{_LOSS}.partition_agreement",
+    "misclassification": f"{_LOSS}.misclassification",
+    "attribute_inference": f"{_RISK}.attribute_inference",
+    "distance_linkage": f"{_RISK}.distance_linkage",
+    "groups": f"{_RISK}.groups",
+    "interval_disclosure": f"{_RISK}.interval_disclosure",
+    "known_records": f"{_RISK}.known_records",
+    "probabilistic_linkage": f"{_RISK}.probabilistic_linkage",
 }
+"""Every measure that a job may name, and the module whose ``MEASURE`` describes it."""
+LOSSES = {name: place for name, place in MEASURES.items() if place.startswith(_LOSS)}
+RISKS = {name: place for name, place in MEASURES.items() if place.startswith(_RISK)}
 
 
-def measure_function(name: str) -> Any:
-    """The function behind a job's ``measure:``, loaded when it is first used."""
-    return loaded(MEASURES[name])
+def find_measure(name: str) -> Measure[Any]:
+    """The measure behind a job's ``measure:``, loaded when it is first used."""
+    found: Measure[Any] = import_module(MEASURES[name]).MEASURE
+    return found

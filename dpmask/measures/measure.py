@@ -1,22 +1,20 @@
 """The contract of a measure: a function of an original and a masked table, and all that others ask about it.
 
-A measure is one file: a result class (dpmask.results.Result), a function with the measure's name and keyword
-parameters, and one ``Measure`` that names both. Jobs, ``dpmask evaluate``, sweeps, plans and reports know a measure by
-that object alone.
+A measure is one file: a result class (dpmask.results.Loss or Risk), a function with the measure's name and keyword
+parameters, and ``MEASURE``, a ``Measure`` that names both. Jobs, ``dpmask evaluate``, sweeps, plans and reports know a
+measure by that object alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from dpmask.results import Result, Term
+from dpmask.results import Result
 from dpmask.table.columns import require_numeric
-
-if TYPE_CHECKING:
-    pass
 
 Found = TypeVar("Found", bound=Result)
 
@@ -25,12 +23,19 @@ class Need(Flag):
     """What a measure needs of both tables, from passes that measures of the same columns share."""
 
     NOTHING = 0
-    MOMENTS = auto()
-    HIGHER = auto()
-    DISTANCES = auto()
-    STEPS = auto()
-    QUANTILES = auto()
-    BINS = auto()
+    MOMENTS = auto()  # means, variances and covariances
+    HIGHER = auto()  # the original's moments up to order 4
+    QUANTILES = auto()  # of both tables, and the original's density there
+    STEPS = auto()  # both distribution functions at sampled values
+    BINS = auto()  # how many values lie in each bin, and have each category
+    DISTANCES = auto()  # between a record and its masked record
+
+    @property
+    def passes(self) -> int:
+        """How many passes over both tables that takes, as a rule: one for small tables, one more with bad luck."""
+        if self & (Need.QUANTILES | Need.BINS):
+            return 3
+        return 2 if self & Need.STEPS else 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +47,7 @@ class Measure(Generic[Found]):
     result: type[Found]
     """The class of what it returns."""
     passes: int = 1
-    """About how many passes it makes over both tables, for ``dpmask plan``; shared passes are counted by ``needs``."""
+    """About how many passes it makes over both tables, for ``dpmask plan``; with ``needs``, they say it."""
     passes_per_column: int = 0
     """Further passes for each of ``columns``."""
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +55,7 @@ class Measure(Generic[Found]):
     paired: bool = True
     """Whether records of both tables must be paired."""
     least_columns: int = 1
-    """How many columns it needs."""
+    """How many numeric columns it needs."""
     most_columns: int | None = None
     """How many columns it takes, where ``dpmask evaluate`` chooses them."""
     check: Callable[..., None] | None = None
@@ -58,12 +63,14 @@ class Measure(Generic[Found]):
     needs: Need = Need.NOTHING
     """What it needs of the shared passes; then ``from_summary`` is given, too."""
     from_summary: Callable[..., Found] | None = None
-    """``from_summary(summary, **parameters)``: the result from a summary of both tables."""
+    """``from_summary(summary, **parameters)``: the result from a ``Summary`` of both tables, without ``columns``."""
 
     def __post_init__(self) -> None:
         """Refuse, at import, a measure that lacks what others ask it for."""
         if (self.needs is Need.NOTHING) != (self.from_summary is None):
             raise TypeError(f"{self.name}: a Measure gives needs and from_summary together, or neither.")
+        if not inspect.getdoc(self.function):
+            raise TypeError(f"{self.name}: the function of a Measure has a docstring, which is its help.")
 
     @property
     def name(self) -> str:
@@ -71,19 +78,21 @@ class Measure(Generic[Found]):
         return self.function.__name__
 
     @property
-    def judged(self) -> Sequence[str]:
-        """The numbers that a policy may name."""
-        return self.result.judged
-
-    @property
-    def about(self) -> Term:
-        """What it measures, which direction is worse, and who says so."""
-        return self.result.about
+    def parameters(self) -> dict[str, bool]:
+        """The keyword parameters of its function, and whether they must be given."""
+        known = inspect.signature(self.function).parameters.values()
+        return {one.name: one.default is one.empty for one in known if one.kind is one.KEYWORD_ONLY}
 
     @property
     def takes_categories(self) -> bool:
         """Whether shared passes may give it categories."""
         return bool(self.needs & Need.BINS)
+
+    def passes_for(self, parameters: Mapping[str, Any]) -> int:
+        """About how many passes over both tables it makes, taken alone."""
+        if self.needs:
+            return self.needs.passes
+        return self.passes + self.passes_per_column * len(parameters.get("columns", ()))
 
     def require(self, schema: Any, parameters: Mapping[str, Any], who: str) -> None:
         """Refuse columns that do not fit the schema."""

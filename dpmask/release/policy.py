@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dpmask.errors import JobError, nearest
+from dpmask.results import Result
 
 _FORM = re.compile(r"\s*([^\s.<>=]+)\.(\w+)\s*(<=|>=|<|>)\s*(\S+)\s*")
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
@@ -64,15 +65,11 @@ def check_rule(rule: Rule, measures: Mapping[str, Sequence[str]]) -> None:
 
 
 def judge(rule: Rule, result: Any) -> Verdict:
-    """Hold a measured result against a rule. A sampled value is judged by its 95 % limit, never by its point.
-
-    A result's ``interval`` belongs to its rate; ``intervals`` has those of other fields.
-    """
+    """Judge a measured result by a rule. A sampled value is judged by its 95 % limit, never by its point."""
     value = getattr(result, rule.field)
     if value is None:
         raise JobError(f"'{rule.text}' cannot be judged: {rule.measure} found no {rule.field} in this job's columns.")
-    intervals = {"rate": getattr(result, "interval", None), **(getattr(result, "intervals", None) or {})}
-    interval = intervals.get(rule.field)
+    interval = result.intervals.get(rule.field) if isinstance(result, Result) else None
     if interval is not None:
         value = interval[1] if rule.relation in {"<", "<="} else interval[0]
     return Verdict(rule, float(value), _HOLDS[rule.relation](float(value), rule.limit))

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from dpmask.report import chart
 from dpmask.report.distributions import LEAST_SHOWN, correlation_change, drawn_columns, public_columns
-from dpmask.report.glossary import Term, field_term, measure_term
+from dpmask.report.glossary import Entry, field_term, measure_term
 from dpmask.report.outline import line, outline
 
 _SHARES = ("rate", "by_known", "mahalanobis", "estimated", "by_sd", "by_rank", "joint", "prosecutor", "journalist")
@@ -61,7 +61,7 @@ def map_page(swept: Mapping[str, Any]) -> str:
     return _environment([], goals).get_template("map.html.j2").render(shown)
 
 
-def _goal_term(name: str, about: Mapping[str, Any]) -> Term:
+def _goal_term(name: str, about: Mapping[str, Any]) -> Entry:
     measure, _, field = name.rpartition(".")
     told = about.get(measure)
     return field_term(field, {"name": measure, "about": told} if told else None)
@@ -84,7 +84,7 @@ def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = (
         loader=PackageLoader("dpmask.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     by_name = {measure["name"]: measure for measure in measures}
-    used: dict[str, Term] = {}  # a page ends with the terms it has spoken of
+    used: dict[str, Entry] = {}  # a page ends with the terms it has spoken of
     environment.globals.update(
         noted=lambda term: used.setdefault(term.name, term),
         terms=lambda: sorted(used.values(), key=lambda term: term.name.lower()),
@@ -123,7 +123,7 @@ def _figure(value: Any) -> str:
     return f"{value:.6g}"
 
 
-def _rule_term(rule: str, measures: Mapping[str, Any]) -> Term:
+def _rule_term(rule: str, measures: Mapping[str, Any]) -> Entry:
     measure, _, rest = rule.partition(".")
     return field_term(rest.split()[0].rstrip("<>="), measures.get(measure))
 

@@ -22,6 +22,8 @@ from dpmask.table.columns import Floats, floats, of_type, require_known, require
 
 Summary = TypeVar("Summary")
 Reader = Callable[[Any, Position], Any]
+Frame = Any
+"""A pandas or a Dask DataFrame, or a lake: whatever ``as_table`` takes."""
 
 
 class Masking(Protocol):

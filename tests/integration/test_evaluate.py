@@ -55,7 +55,7 @@ def test_lakes_in_different_files_and_blocks_pair_by_position(place):
     assert found["pairing"] == {"by": "position"}
     assert "1,000 original and 1,000 masked records, paired by position" in ended.out
     assert "not measured: cluster_distance: needs clusters" in ended.out
-    assert "not measured: groups: needs quasi. Say --quasi A,B." in ended.out
+    assert "not measured: groups: needs quasi. Give --quasi A,B." in ended.out
     assert any(line.split()[:2] == ["interval_disclosure", "joint"] for line in ended.out.splitlines())
 
 

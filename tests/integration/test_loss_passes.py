@@ -14,9 +14,11 @@ from dpmask.errors import JobError
 from dpmask.job.measures import passes_of as passes_counted
 from dpmask.job.measures import takers
 from dpmask.job.model import Measure
-from dpmask.measures.utility import quantile_search as searching
-from dpmask.measures.utility import summary
-from dpmask.measures.utility.shared_passes import SHARED
+from dpmask.measures.measure import Need
+from dpmask.measures.utility import quantile_search, summary
+from dpmask.measures.utility.shared_passes import shared_measures
+
+SHARED = tuple(shared_measures())
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
@@ -76,7 +78,7 @@ def test_what_is_too_much_to_gather_is_counted_in_a_fourth_pass(tmp_path, monkey
     masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))
     measure = partial(dpmask.utility.summarise, lake, masked, columns=["income", "age", "region"])
     expected, labels = passes_of(lambda: dict(measure()))
-    monkeypatch.setattr(searching, "_GATHERED", 0)
+    monkeypatch.setattr(quantile_search, "_GATHERED", 0)
     found, more = passes_of(lambda: dict(measure()))
     assert (len(labels), len(more)) == (3, 4)
     assert found == expected
@@ -90,7 +92,7 @@ def test_exact_quantiles_at_any_sample(limit):
     for name in ("probabilistic_information_loss", "total_variation"):
         assert found[name].parts == pytest.approx(dict(expected[name].parts), rel=1e-9)
     numbers = [frame[name].dropna().sort_values().to_numpy() for name in NUMBERS]
-    seen = summary.summarised(frame, masked, NUMBERS, summary.Need.BINS, "test")
+    seen = summary.summarised(frame, masked, NUMBERS, Need.BINS, "test")
     for column, quantiles in zip(numbers, seen.quantiles[0], strict=True):
         assert quantiles.tolist() == [column[(len(column) - 1) * j // 20] for j in range(1, 20)]
 

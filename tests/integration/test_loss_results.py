@@ -11,7 +11,10 @@ import dpmask
 from dpmask.errors import InputError, JobError
 from dpmask.guide import page
 from dpmask.job.model import Measure
-from dpmask.measures.utility.shared_passes import SHARED
+from dpmask.measures import MEASURES, find_measure
+from dpmask.measures.utility.shared_passes import shared_measures
+
+SHARED = tuple(shared_measures())
 
 
 @pytest.mark.parametrize("name", [*SHARED, "propensity"])
@@ -26,18 +29,16 @@ def test_results_speak_for_themselves(name):
 
 
 def test_measures_say_what_they_are():
-    """Every measure's result has a definition, a direction and a source."""
-    from typing import get_type_hints
-
-    from dpmask.measures import MEASURES, measure_function
-
+    """Every measure's result, and each number that a policy may name, has a definition, a direction and a source."""
     for name in MEASURES:
-        result = get_type_hints(measure_function(name))["return"]
-        for said in (result.definition, result.direction, result.source):
-            assert said.endswith(".")
-        assert "arger" in result.direction or "maller" in result.direction
+        result = find_measure(name).result
+        for term in (result.about, *map(result.term, result.judged)):
+            assert term.definition.endswith(".")
+            assert term.direction.endswith(".")
+            assert not term.source.endswith(".")
+            assert "arger" in term.direction or "maller" in term.direction
         if "value" in result.judged:
-            assert Measure(name, name, {}).larger_loses == ("arger means more" in result.direction), name
+            assert Measure(name, name, {}).larger_loses == ("arger means more" in result.about.direction), name
 
 
 @pytest.mark.parametrize("name", [*SHARED, "propensity"])

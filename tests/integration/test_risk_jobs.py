@@ -5,9 +5,8 @@ import json
 import pytest
 from conftest import people
 
-from dpmask.job.measures import check_columns
 from dpmask.job.model import json_schema
-from dpmask.measures import MEASURES, measure_function
+from dpmask.measures import MEASURES, find_measure
 
 STEP = {"measure": "distance_linkage", "columns": ["income", "age", "region"], "sample": 100}
 
@@ -57,6 +56,6 @@ def test_every_measure_has_its_place():
     assert {option["title"] for option in options} == set(MEASURES)
     for name in MEASURES:
         assert page(name).startswith(f"# {name}:")
-        assert callable(measure_function(name))
+        assert find_measure(name).name == name
     with pytest.raises(KeyError):
-        check_columns("luck", None, {}, "luck")
+        find_measure("luck")

@@ -19,8 +19,8 @@ LAYERS = [
     {"constraints"},
     {"clustering"},
     {"masking", "measures"},
-    {"risk", "utility", "testing"},
-    {"release", "report"},
+    {"risk", "utility"},
+    {"release", "report", "testing"},
     {"job", "terminal"},
     {"cli"},
 ]

@@ -1,19 +1,30 @@
 """Rules hold measured values to limits; what was sampled is held to by its interval."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pytest
 
 from dpmask.errors import JobError
 from dpmask.release.policy import judge, parse_rule
+from dpmask.results import MORE_RISK, Result, Term
 
 
-class Sampled(NamedTuple):
+@dataclass(frozen=True)
+class Sampled(Result):
     rate: float = 0.04
     worst: float | None = 0.2
     plain: float = 0.5
-    interval: Any = (0.03, 0.055)
-    intervals: Any = None
+    ends: dict = field(default_factory=lambda: {"rate": (0.03, 0.055)})
+
+    about: ClassVar[Term] = Term("A risk.", MORE_RISK, "nobody")
+
+    @property
+    def intervals(self):
+        return self.ends
+
+    def explain(self):
+        return "A risk."
 
 
 def held(text, result):
@@ -24,11 +35,11 @@ def held(text, result):
 def test_a_rate_is_judged_by_the_worse_end_of_its_interval():
     assert held("risk.rate <= 0.05", Sampled()) == (0.055, False)
     assert held("risk.rate >= 0.04", Sampled()) == (0.03, False)
-    assert held("risk.rate <= 0.05", Sampled(interval=None)) == (0.04, True)
+    assert held("risk.rate <= 0.05", Sampled(ends={})) == (0.04, True)
 
 
 def test_other_fields_have_their_own_intervals():
-    result = Sampled(intervals={"worst": (0.15, 0.26)})
+    result = Sampled(ends={"worst": (0.15, 0.26), "rate": (0.03, 0.055)})
     assert held("risk.worst < 0.25", result) == (0.26, False)
     assert held("risk.worst > 0.1", result) == (0.15, True)
     assert held("risk.plain <= 0.5", result) == (0.5, True)

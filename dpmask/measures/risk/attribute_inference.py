@@ -1,11 +1,11 @@
-"""Attribute inference: an intruder reads a person's sensitive value off the nearest masked record.
+"""Attribute inference: an intruder takes a person's sensitive value from the nearest masked record.
 
 The intruder knows some columns of a person, takes the masked record nearest to them (Euclidean, each file standardised
 by its own mean and standard deviation; records equally near share) and believes its value of ``target``. It is right if
 that value is the person's: the same category, or a number within ``tolerance`` standard deviations.
 
 Much of this can be learned of anybody from how columns depend on each other. So the same is tried with the person's own
-masked record held out: ``guessing``. ``excess`` = (rate - guessing) / (1 - guessing) is what taking part costs the
+masked record left out: ``guessing``. ``excess`` = (rate - guessing) / (1 - guessing) is what taking part costs the
 person (the form is that of Giomi, Boenisch, Wehmeyer and Tasnadi 2023).
 
 A sample of persons is attacked, chosen by a hash of their values, against all masked records. Passes: two over both
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,61 +31,63 @@ from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, n
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
+from dpmask.measures.measure import Measure
+from dpmask.results import MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import floats, is_numeric, require_numeric
 from dpmask.table.encoders.value_codes import KeyEncoder, value_encoders
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.row_keys import missing, require_groupable
-from dpmask.table.table import Table
+from dpmask.table.table import Frame, Table
 
 Floats = NDArray[np.float64]
 
 _WHO = "attribute_inference"
-PASSES = 2  # over both tables, about
 _MOST_SAMPLED = 100_000
+_GIOMI = (
+    "Giomi, Boenisch, Wehmeyer and Tasnadi 2023, A unified framework for quantifying privacy risk in synthetic data"
+)
 
 
-@dataclass(frozen=True)
-class AttributeInference:
-    """``rate`` with the person's record in the release, ``guessing`` with it held out, ``excess`` between them."""
+@dataclass(frozen=True, kw_only=True)
+class AttributeInference(Risk):
+    """``rate`` with the person's record in the release, ``guessing`` without it, ``excess`` between them."""
 
     rate: float
     excess: float
-    interval: tuple[float, float]
-    intervals: Mapping[str, tuple[float, float]]
-    guessing: float
-    attacked: int
-    seconds: float
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "excess")
-    public: ClassVar[bool] = False
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "The share of persons whose sensitive value is that of the masked record nearest to them; excess is what "
-        "their own record adds to that."
+        "their own record adds to that.",
+        MORE_RISK,
+        _GIOMI,
     )
-    direction: ClassVar[str] = "Larger means more risk."
-    source: ClassVar[str] = (
-        "Giomi, Boenisch, Wehmeyer and Tasnadi 2023, A unified framework for quantifying privacy risk in synthetic "
-        "data."
-    )
+    terms: ClassVar[Mapping[str, Term]] = {
+        **Risk.terms,
+        "rate": RATE,
+        "excess": Term(
+            "How much the rate exceeds that of the same attack without the person's own record.", MORE_RISK, _GIOMI
+        ),
+    }
+
+    @property
+    def intervals(self) -> Mapping[str, Interval]:
+        """Wilson's of the rate; that of the excess from the ends of the rate's and of guessing's."""
+        inside, outside = wilson(self.rate, self.attacked), wilson(self.guessing, self.attacked)
+        return {"rate": inside, "excess": (_excess(inside[0], outside[1]), _excess(inside[1], outside[0]))}
 
     def explain(self) -> str:
         """What the numbers mean."""
         return (
-            f"The nearest masked record tells the sensitive value of {self.rate:.2%} of {self.attacked:,} persons, and "
-            f"of {self.guessing:.2%} when their own record is held out: taking part costs {self.excess:.2%}. "
-            "Larger means more risk."
+            f"The nearest masked record gives away the sensitive value of {self.rate:.2%} of {self.attacked:,} "
+            f"persons, and of {self.guessing:.2%} when their own record is left out: taking part costs "
+            f"{self.excess:.2%}. Larger means more risk."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        intervals = {name: list(ends) for name, ends in self.intervals.items()}
-        return {**vars(self), "interval": list(self.interval), "intervals": intervals, "parts": dict(self.parts)}
 
-
-def check(schema: Any, *, columns: Sequence[str], target: str, **_: Any) -> None:
-    """Refuse known columns that are not numbers, and a target that is among them or cannot be told apart."""
+def _check(schema: Any, *, columns: Sequence[str], target: str, **_: object) -> None:
+    """Refuse known columns that are not numbers, and a target that is among them or cannot be compared."""
     _require_other(columns, target)
     require_numeric(schema, columns, _WHO)
     require_groupable(schema, [target], _WHO)
@@ -100,8 +102,8 @@ def _require_other(columns: Sequence[str], target: str) -> None:
 
 
 def attribute_inference(
-    original: Any,
-    masked: Any,
+    original: Frame,
+    masked: Frame,
     *,
     columns: Sequence[str],
     target: str,
@@ -109,21 +111,50 @@ def attribute_inference(
     tolerance: float = 0.05,
     seed: int = 0,
 ) -> AttributeInference:
-    """Inference of ``target`` from known ``columns``: frames paired by index, lakes by position."""
+    """How often the nearest masked record gives away a person's sensitive value.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        The numeric columns that the intruder knows.
+    target
+        The sensitive column, a number or a category.
+    sample
+        How many persons are attacked.
+    tolerance
+        How close a number must be to count as inferred, in standard deviations.
+    seed
+        Chooses the persons.
+
+    Returns
+    -------
+    AttributeInference
+        The rate, what it is without the person's own record, and the excess of one over the other.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"age": range(50), "ill": ["yes", "no"] * 25})
+    >>> found = dpmask.risk.attribute_inference(original, original, columns=["age"], target="ill")
+    >>> found.rate, found.guessing
+    (1.0, 0.0)
+    """
     start = time.perf_counter()
     _require(sample, tolerance, seed)
     _require_other(columns, target)
     pairs = pair(original, masked, [*columns, target], _WHO)
-    check(pairs.masked_schema, columns=columns, target=target)
+    _check(pairs.masked_schema, columns=columns, target=target)
     require_numeric(pairs.masked_schema, [masked_name(name) for name in columns], _WHO)
     attack = _Attack(tuple(columns), target, _categories(pairs, target), sample, seed)
-    seen = attack.seen(pairs)
-    attacked = len(seen.chosen.words)
+    persons = attack.persons(pairs)
+    attacked = len(persons.chosen.words)
     if not attacked:
         raise InputError(f"{_WHO}: no record has a value in all of {', '.join([*columns, target])}.")
-    require_spread(seen.before.of(slice(len(columns))), columns, _WHO)
-    reach = tolerance * float(seen.before.sd[-1]) if attack.categories is None else 0.0
-    return _result(attack.nearest(pairs, seen, reach), attacked, time.perf_counter() - start)
+    require_spread(persons.before.of(slice(len(columns))), columns, _WHO)
+    reach = tolerance * float(persons.before.sd[-1]) if attack.categories is None else 0.0
+    return _result(attack.nearest(pairs, persons, reach), attacked, time.perf_counter() - start)
 
 
 def _require(sample: int, tolerance: float, seed: int) -> None:
@@ -144,7 +175,7 @@ def _categories(pairs: Table, target: str) -> KeyEncoder | None:
     return KeyEncoder(target, np.unique(np.concatenate([one.known for one in found.values()])))  # type: ignore[union-attr]
 
 
-class _Seen(NamedTuple):
+class _Persons(NamedTuple):
     """Moments before and after masking, of the known columns and then the target; and the persons attacked."""
 
     before: Moments
@@ -161,20 +192,20 @@ class _Attack(NamedTuple):
     sample: int
     seed: int
 
-    def seen(self, pairs: Table) -> _Seen:
+    def persons(self, pairs: Table) -> _Persons:
         """The first pass: moments of both files, and a choice of persons."""
         names = [*self.known, self.target]
         both = [*names, *(masked_name(name) for name in names)]
-        task = pairs.on_rows(both, partial(_see, self))
-        return reduce_blocks(task, partial(_both_seen, self.sample), pairs.blocks, f"{_WHO}: persons")
+        task = pairs.on_rows(both, partial(_drawn, self))
+        return reduce_blocks(task, partial(_merge, self.sample), pairs.blocks, f"{_WHO}: persons")
 
-    def nearest(self, pairs: Table, seen: _Seen, reach: float) -> Nearest:
+    def nearest(self, pairs: Table, persons: _Persons, reach: float) -> Nearest:
         """The second pass: the nearest masked records of every person."""
-        values = _standardised(seen.chosen.values[:-1], seen.before)
-        queries = Queries(values, seen.chosen.positions, seen.chosen.values[-1])
+        values = _standardised(persons.chosen.values[:-1], persons.before)
+        queries = Queries(values, persons.chosen.positions, persons.chosen.values[-1])
         task = pairs.on_rows(
             [masked_name(name) for name in (*self.known, self.target)],
-            partial(_search, self, queries, seen.after, reach),
+            partial(_search, self, queries, persons.after, reach),
         )
         return reduce_blocks(task, merge_nearest, pairs.blocks, f"{_WHO}: nearest")
 
@@ -188,19 +219,19 @@ class _Attack(NamedTuple):
         return [*(floats(rows, name(column)) for column in self.known), sought]
 
 
-def _see(attack: _Attack, rows: Rows, span: Span) -> _Seen:
+def _drawn(attack: _Attack, rows: Rows, span: Span) -> _Persons:
     before, after = attack.columns(rows), attack.columns(rows, masked_name)
     values = np.array(before)
     whole = np.flatnonzero(np.isfinite(values).all(axis=0))
     chosen = values[:, whole]
     words = record_words_of(list(chosen), attack.seed)
-    return _Seen(
+    return _Persons(
         column_moments(before), column_moments(after), hash_sample(words, whole + span.first, chosen, attack.sample)
     )
 
 
-def _both_seen(sample: int, left: _Seen, right: _Seen) -> _Seen:
-    return _Seen(
+def _merge(sample: int, left: _Persons, right: _Persons) -> _Persons:
+    return _Persons(
         merge_moments(left.before, right.before),
         merge_moments(left.after, right.after),
         merge_hash_samples(left.chosen, right.chosen, sample),
@@ -213,19 +244,16 @@ def _search(attack: _Attack, queries: Queries, after: Moments, reach: float, row
 
 
 def _standardised(values: Floats, moments: Moments) -> Floats:
-    """Known columns in standard deviations from their file's mean; a constant one tells nothing."""
+    """Known columns in standard deviations from their file's mean; a constant one says nothing."""
     sd, mean = (part[: len(values), None] for part in (moments.sd, moments.mean))
     return (values - mean) / np.where(sd > 0.0, sd, 1.0)
 
 
 def _result(found: Nearest, attacked: int, seconds: float) -> AttributeInference:
     rate, guessing = (float(share) for share in (found.right / np.maximum(found.ties, 1)).mean(axis=1))
-    inside, outside = wilson(rate, attacked), wilson(guessing, attacked)
     return AttributeInference(
         rate=rate,
         excess=_excess(rate, guessing),
-        interval=inside,
-        intervals={"excess": (_excess(inside[0], outside[1]), _excess(inside[1], outside[0]))},
         guessing=guessing,
         attacked=attacked,
         seconds=seconds,
@@ -235,3 +263,6 @@ def _result(found: Nearest, attacked: int, seconds: float) -> AttributeInference
 
 def _excess(rate: float, guessing: float) -> float:
     return max(rate - guessing, 0.0) / (1.0 - guessing) if guessing < 1.0 else 0.0
+
+
+MEASURE = Measure(function=attribute_inference, result=AttributeInference, passes=2, check=_check)

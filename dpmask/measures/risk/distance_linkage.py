@@ -1,6 +1,6 @@
 """Distance-based record linkage: the share of records whose nearest masked record is their own.
 
-An intruder holds some columns of the original and links each record to the nearest masked one. Numbers are
+An intruder knows some columns of the original and links each record to the nearest masked one. Numbers are
 standardised, each file by its own mean and standard deviation (ddof 0); a category is the same (0) or not (1); a
 generalised value is at distance 0 from what is inside it, otherwise as far as its nearest point. Of q masked records
 equally near, each is linked with probability 1/q; distances that agree to nine digits are equal. A record that the
@@ -12,8 +12,8 @@ masked table dropped is not linked. Risks:
                  S = Var(x - x') (Torra, Abowd and Domingo-Ferrer 2006); values that are no plain numbers enter by
                  their mean squared gap. Where nothing moved, S = 0, it is the Euclidean distance.
 
-It shows what a link by nearness finds; it says nothing of an intruder with other knowledge, nor of what is inferred
-without a link. Every number is exact for the records attacked: all of them up to ``limit``, above it a keyed sample,
+It shows what a link by nearness finds, and nothing about an intruder with other knowledge or what is inferred without
+a link. Every number is exact for the records attacked: all of them up to ``limit``, above it a keyed sample,
 each against the whole masked table. Passes: one over each table, two over the pairs, one over the masked table, in
 which each block meets all records attacked. Memory per task: a block, a tree of its rows, and a quarter of a million
 of the records attacked, or as many as a block has.
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -34,27 +34,28 @@ from dpmask.errors import InputError, JobError
 from dpmask.kernels.covariance import merge_covariance_sums
 from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.wilson import wilson
+from dpmask.measures.measure import Measure
 from dpmask.measures.risk.linkage_attack import Attack, first_columns, linked, mahalanobis, moved
 from dpmask.measures.risk.linkage_values import Points, Ranges, Values, categories
 from dpmask.parameters import require_columns, require_integer
+from dpmask.results import MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
 from dpmask.table.columns import is_category, is_numeric, require_known
 from dpmask.table.encoders.numeric import Scale
 from dpmask.table.pairs import POSITION, PRESENT, masked_name, pair
-from dpmask.table.table import Table, as_table
+from dpmask.table.table import Frame, Table, as_table
 
 _WHO = "distance_linkage"
-PASSES = 3  # over both tables, about
 _SAMPLE = 20_000
 _MOST_KNOWN = 7
 
 
 @dataclass(frozen=True, kw_only=True)
 class DistanceLinkage:
-    """What is asked."""
+    """The parameters."""
 
     columns: Sequence[str]
-    sets: Mapping[str, Mapping[str, Sequence[Any]]]
+    sets: Mapping[str, Mapping[str, Sequence[object]]]
     sample: int | None
     limit: int
 
@@ -65,7 +66,7 @@ class DistanceLinkage:
             require_integer(self, "sample", at_least=1)
         unknown = sorted(set(self.sets) - set(self.columns))
         if unknown:
-            raise JobError(f"{_WHO}: sets speak of column '{unknown[0]}', which is not among columns. Add it there.")
+            raise JobError(f"{_WHO}: sets name column '{unknown[0]}', which is not among columns. Add it there.")
 
     def attacked(self, rows: int) -> int:
         """How many of the records."""
@@ -73,59 +74,58 @@ class DistanceLinkage:
         return min(wanted, rows)
 
 
-@dataclass(frozen=True)
-class LinkageRisk:
+@dataclass(frozen=True, kw_only=True)
+class LinkageRisk(Risk):
     """Shares of attacked records linked to their own masked record, by three intruders."""
 
     rate: float
     by_known: float
     mahalanobis: float
     known: tuple[float, ...]  # what by_known is the mean of: the first column known, the first two, ...
-    intervals: Mapping[str, tuple[float, float]]  # 95 %, of each of the three; a point where every record was attacked
-    guessing: float
-    attacked: int
-    seconds: float = field(compare=False)
+    sampled: bool
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "by_known", "mahalanobis")
-    public: ClassVar[bool] = False
-    definition: ClassVar[str] = (
+    shares: ClassVar[tuple[str, ...]] = judged
+    unreported: ClassVar[tuple[str, ...]] = ("parts", "sampled")
+    about: ClassVar[Term] = Term(
         "The share of attacked records whose nearest masked record is their own, a tie among q counting 1/q: knowing "
-        "all columns, knowing some, and knowing how masking moves them."
+        "all columns, knowing some, and knowing how masking moves them.",
+        "1 means that every record is linked; larger means more risk.",
+        "Pagliuca and Seri 1999; Torra, Abowd and Domingo-Ferrer 2006 for Mahalanobis distances",
     )
-    direction: ClassVar[str] = "1 means that every record is linked; larger means more risk."
-    source: ClassVar[str] = "Pagliuca and Seri 1999; Torra, Abowd and Domingo-Ferrer 2006 for Mahalanobis distances."
+    terms: ClassVar[Mapping[str, Term]] = {
+        **Risk.terms,
+        "rate": RATE,
+        "by_known": Term(
+            "Mean rate of intruders who know the first column, the first two, and so on up to seven.",
+            MORE_RISK,
+            "Domingo-Ferrer and Torra 2001, A quantitative comparison of disclosure control methods",
+        ),
+        "mahalanobis": Term(
+            "Rate of an intruder who also knows the covariance of what masking added.",
+            MORE_RISK,
+            "Torra, Abowd and Domingo-Ferrer 2006, Using Mahalanobis distance-based record linkage",
+        ),
+    }
 
     @property
-    def interval(self) -> tuple[float, float]:
-        """That of the rate."""
-        return self.intervals["rate"]
+    def intervals(self) -> Mapping[str, Interval]:
+        """Wilson's of each rate; the rate itself where every record was attacked."""
+        rates = {name: float(getattr(self, name)) for name in self.judged}
+        return {name: wilson(rate, self.attacked) if self.sampled else (rate, rate) for name, rate in rates.items()}
 
     def explain(self) -> str:
         """What the number means."""
         low, high = self.interval
-        sampled = "" if low == high else f" (95 % interval {low:.2%} to {high:.2%})"
+        sampled = f" (95 % interval {low:.2%} to {high:.2%})" if self.sampled else ""
         return (
-            f"Of {self.attacked:,} records attacked {self.rate:.2%}{sampled} are nearest to their own masked one for "
-            f"who knows all columns, {self.by_known:.2%} for who knows some, {self.mahalanobis:.2%} for who also knows "
-            f"how they were masked; guessing links {self.guessing:.2%}, and larger means more risk."
+            f"Of {self.attacked:,} records attacked {self.rate:.2%}{sampled} are linked to their own masked record by "
+            f"an intruder who knows all columns, {self.by_known:.2%} by one who knows some, {self.mahalanobis:.2%} by "
+            f"one who also knows how they were masked; guessing links {self.guessing:.2%}, and larger means more risk."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {
-            "rate": self.rate,
-            "by_known": self.by_known,
-            "mahalanobis": self.mahalanobis,
-            "known": list(self.known),
-            "interval": list(self.interval),
-            "intervals": {name: list(ends) for name, ends in self.intervals.items()},
-            "guessing": self.guessing,
-            "attacked": self.attacked,
-            "seconds": self.seconds,
-        }
 
-
-def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:
+def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
     """Refuse columns that are neither numbers nor categories."""
     require_known(schema, columns, _WHO)
     for column in columns:
@@ -135,21 +135,45 @@ def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:
 
 
 def distance_linkage(
-    original: Any,
-    masked: Any,
+    original: Frame,
+    masked: Frame,
     *,
     columns: Sequence[str],
-    sets: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    sets: Mapping[str, Mapping[str, Sequence[object]]] | None = None,
     sample: int | None = None,
     limit: int = 100_000,
     seed: int = 0,
 ) -> LinkageRisk:
-    """The share of records linked to their own masked one: frames paired by index, or lakes cut into the same blocks.
+    """The share of records whose nearest masked record is their own.
 
-    ``columns`` are what the intruder knows, the best known first. A number may be masked by interval labels as text,
-    such as ``[20, 40)``; a category by a label that stands for several: ``sets={column: {label: [value, ...]}}``. A
-    missing value is a value of its own. ``sample`` records are attacked, by ``seed``; without it all of them, or
-    20,000 of more than ``limit``.
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        What the intruder knows, the best known first: numbers, which may be masked by interval labels such as
+        ``[20, 40)``, or categories. A missing value is a value of its own.
+    sets
+        What a label of a generalised category stands for: ``{column: {label: [value, ...]}}``.
+    sample
+        How many records are attacked; by default all of them, or 20,000 of more than ``limit``.
+    limit
+        Up to how many records all are attacked.
+    seed
+        Chooses the records attacked.
+
+    Returns
+    -------
+    LinkageRisk
+        The rates of three intruders, with their intervals.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": [1.0, 2.0, 5.0, 9.0]})
+    >>> masked = pandas.DataFrame({"income": [2.5, 2.0, 6.0, 8.0]})
+    >>> dpmask.risk.distance_linkage(original, masked, columns=["income"]).rate
+    0.5
     """
     begun = time.perf_counter()
     asked = DistanceLinkage(columns=columns, sets=sets or {}, sample=sample, limit=limit)
@@ -170,11 +194,12 @@ def distance_linkage(
     links = linked(Attack(values, metrics, chosen), pairs, names, table, asked.columns, _WHO)
     share = {id(metric): float(count) / attacked for metric, count in zip(metrics, links, strict=True)}
     shares = [share[id(metric)] for metric in intruders]
-    risks = {"rate": shares[-2], "by_known": sum(shares[:-2]) / len(known), "mahalanobis": shares[-1]}
     return LinkageRisk(
-        **risks,
+        rate=shares[-2],
+        by_known=sum(shares[:-2]) / len(known),
+        mahalanobis=shares[-1],
         known=tuple(shares[:-2]),
-        intervals={name: (risk, risk) if chosen is None else wilson(risk, attacked) for name, risk in risks.items()},
+        sampled=chosen is not None,
         guessing=moves.rows / pairs.rows / table.rows,
         attacked=attacked,
         seconds=time.perf_counter() - begun,
@@ -182,7 +207,7 @@ def distance_linkage(
 
 
 def _values(original: Table, masked: Table, asked: DistanceLinkage) -> list[Values]:
-    """How each column is compared, told by its types and, for numbers, by their moments in both tables."""
+    """How each column is compared: by its types and, for numbers, their moments in both tables."""
     before, after = original.masked_schema, masked.masked_schema
     for schema in (before, after):
         require_known(schema, asked.columns, _WHO)
@@ -229,3 +254,6 @@ def _value(column: str, before: Mapping[str, _Number], after: Mapping[str, _Numb
     if before[column].gaps or after[column].gaps:
         return Ranges(column, *scales, _WHO)
     return Points(column, *scales)
+
+
+MEASURE = Measure(function=distance_linkage, result=LinkageRisk, passes=3, check=_check)

@@ -4,7 +4,7 @@ For each quasi-identifier, a set of columns taken jointly: k (the smallest group
 groups of less than k; for each sensitive column distinct l, entropy l, confidence and t of the worst group
 (kernels/groups.py has the formulas; numbers with many values are taken in 20 quantile bins of the original, in order,
 so t is the ordered distance, or the equal one for categories). Prosecutor: an intruder who knows that the person is in
-the release finds them with 1 / group size, on average groups / records. Journalist: an intruder who holds the original
+the release finds them with 1 / group size, on average groups / records. Journalist: an intruder who has the original
 as a register picks one of the F persons a released record may be; at most the mean of min(f, F) / (f F).
 
 Everything is exact, on the values to be published, and on the original beside them. Missing is a value like others.
@@ -34,25 +34,24 @@ from dpmask.kernels.groups import (
     split_cells,
 )
 from dpmask.lake.reading import Rows
+from dpmask.measures.measure import Measure
+from dpmask.results import LESS_RISK, MORE_RISK, Risk, Term
 from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.encoders.interval import IntervalEncoder
 from dpmask.table.encoders.value_codes import code_shares, value_encoders
 from dpmask.table.row_keys import require_groupable, row_keys
-from dpmask.table.table import Table, as_table
-
-ROLES = {"quasi": "quasi", "sensitive": "sensitive"}
-"""The parameters that a job's declared roles stand in for."""
-PAIRED = False
-"""Groups are counted in each table by itself: records need no partner."""
+from dpmask.table.table import Frame, Table, as_table
 
 _WHO = "groups"
-PASSES = 1  # over both tables, about
 _SHARD_ROWS = 1_000_000
 _CELL_BYTES = 24
+_SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata release"
+_EL_EMAM = "El Emam 2013, Guide to the de-identification of personal health information"
+_DIVERSITY = "Machanavajjhala et al. 2007, l-diversity: privacy beyond k-anonymity"
 
 
-@dataclass(frozen=True)
-class GroupRisk:
+@dataclass(frozen=True, kw_only=True)
+class GroupRisk(Risk):
     """The worst of all quasi-identifiers; ``parts`` has each one's own numbers, ``before`` those of the original."""
 
     smallest: int
@@ -65,10 +64,6 @@ class GroupRisk:
     entropy: float | None
     confidence: float | None
     closeness: float | None
-    guessing: float
-    attacked: int
-    seconds: float
-    parts: Mapping[str, float] = field(default_factory=dict)
     before: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = (
@@ -82,52 +77,60 @@ class GroupRisk:
         "confidence",
         "closeness",
     )
-    public: ClassVar[bool] = False
-    definition: ClassVar[str] = (
+    shares: ClassVar[tuple[str, ...]] = ("prosecutor", "journalist")
+    about: ClassVar[Term] = Term(
         "Groups of records with the same quasi-identifiers: the smallest one, those of one record, records in "
-        "groups below k, and what a group gives away of its members' sensitive values."
-    )
-    direction: ClassVar[str] = (
-        "Smaller groups mean more risk; a larger confidence or t, and fewer different sensitive values, too."
-    )
-    source: ClassVar[str] = (
+        "groups below k, and what a group gives away of its members' sensitive values.",
+        "Smaller groups mean more risk; a larger confidence or t, and fewer different sensitive values, too.",
         "Sweeney 2002, k-anonymity; Machanavajjhala et al. 2007, l-diversity; Li, Li and Venkatasubramanian 2007, "
-        "t-closeness."
+        "t-closeness",
     )
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The smallest group itself: all records were counted, none were sampled."""
-        return float(self.smallest), float(self.smallest)
+    terms: ClassVar[Mapping[str, Term]] = {
+        **Risk.terms,
+        "smallest": Term("Records in the smallest group that shares its values (k).", LESS_RISK, _SAMARATI),
+        "uniques": Term("Records that share their quasi-identifiers with no other.", MORE_RISK, _SAMARATI),
+        "below": Term("Records in groups of fewer than k.", MORE_RISK, _SAMARATI),
+        "prosecutor": Term("Mean chance to find a person who is known to be in the release.", MORE_RISK, _EL_EMAM),
+        "journalist": Term(
+            "Mean chance to find the person behind a released record in a register.", MORE_RISK, _EL_EMAM
+        ),
+        "distinct": Term("Fewest different sensitive values in a group: distinct l.", LESS_RISK, _DIVERSITY),
+        "entropy": Term(
+            "Fewest sensitive values in a group, weighed by how evenly they occur: entropy l.", LESS_RISK, _DIVERSITY
+        ),
+        "confidence": Term(
+            "Largest share of one sensitive value in a group.",
+            MORE_RISK,
+            "Wang, Fung and Yu 2005, Template-based privacy preservation in classification problems",
+        ),
+        "closeness": Term(
+            "Largest distance between a group's sensitive values and those of all: t.",
+            MORE_RISK,
+            "Li, Li and Venkatasubramanian 2007, t-closeness",
+        ),
+    }
 
     def explain(self) -> str:
         """What the numbers mean."""
-        told = (
-            ""
-            if self.confidence is None
-            else (
-                f" Inside a group a sensitive value can be told with a confidence of up to {self.confidence:.4g}, "
+        inferred = ""
+        if self.confidence is not None:
+            inferred = (
+                f" Inside a group a sensitive value can be inferred with a confidence of up to {self.confidence:.4g}, "
                 f"where there are at least {self.distinct:g} different ones (t = {self.closeness:.4g})."
             )
-        )
         return (
             f"The smallest group with the same quasi-identifiers has {self.smallest} of {self.attacked:,} records; "
             f"{self.uniques} are alone in theirs, {self.below} in one of fewer than {self.k}. "
-            f"Smaller groups mean more risk.{told}"
+            f"Smaller groups mean more risk.{inferred}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in vars(self).items()}
-        return {**values, "interval": list(self.interval)}
 
-
-def check(
+def _check(
     schema: Any,
     *,
     quasi: Sequence[str] | Sequence[Sequence[str]] | None = None,
     sensitive: Sequence[str] | None = None,
-    **_: Any,
+    **_: object,
 ) -> None:
     """Refuse columns that are not there, or that nothing can be grouped by."""
     for columns in _quasi_identifiers(quasi):
@@ -136,23 +139,47 @@ def check(
 
 
 def groups(
-    original: Any,
-    masked: Any,
+    original: Frame,
+    masked: Frame,
     *,
     quasi: Sequence[str] | Sequence[Sequence[str]] | None = None,
     sensitive: Sequence[str] | None = None,
     k: int = 10,
 ) -> GroupRisk:
-    """The groups of two tables, by one quasi-identifier (a list of columns) or several (a list of lists).
+    """Groups of records that share their quasi-identifiers, and what they give away of their members.
 
-    In a job, ``quasi`` and ``sensitive`` are the declared roles unless said otherwise. Records need not be paired.
+    Parameters
+    ----------
+    original, masked
+        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
+    quasi
+        One quasi-identifier, a list of columns, or several, a list of lists; in a job, by default the columns declared
+        quasi.
+    sensitive
+        Columns whose values a group must not give away; in a job, by default those declared sensitive.
+    k
+        Groups of fewer records are counted in ``below``.
+
+    Returns
+    -------
+    GroupRisk
+        The worst of all quasi-identifiers, and each one's own numbers in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"age": [31, 34, 38, 52], "ill": ["yes", "no", "no", "no"]})
+    >>> masked = original.assign(age=["30-39", "30-39", "30-39", "50-59"])
+    >>> found = dpmask.risk.groups(original, masked, quasi=["age"], sensitive=["ill"])
+    >>> found.smallest, found.uniques, found.confidence
+    (1, 1, 1.0)
     """
     start = time.perf_counter()
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise JobError(f"{_WHO}: k must be an integer >= 1; got {k!r}.")
     before, after = as_table(original, _WHO), as_table(masked, _WHO)
     for table in (before, after):
-        check(table.masked_schema, quasi=quasi, sensitive=sensitive)
+        _check(table.masked_schema, quasi=quasi, sensitive=sensitive)
         if not table.rows:
             raise InputError(f"{_WHO}: the table has no record.")
     encoders = value_encoders([before, after], list(sensitive or ()), _WHO)
@@ -278,3 +305,12 @@ def _parts(found: dict[str, Groups], sensitive: dict[str, list[str]]) -> dict[st
         for name, spread in zip(sensitive[label], one.spreads, strict=True):
             parts |= {f"{label}: {name}: {key}": value for key, value in spread._asdict().items()}
     return parts
+
+
+MEASURE = Measure(
+    function=groups,
+    result=GroupRisk,
+    roles={"quasi": "quasi", "sensitive": "sensitive"},
+    paired=False,
+    check=_check,
+)

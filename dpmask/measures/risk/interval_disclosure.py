@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,48 +44,58 @@ from dpmask.kernels.intervals import (
     split_values,
 )
 from dpmask.kernels.moments import column_moments, merge_moments
+from dpmask.measures.measure import Measure
+from dpmask.results import MORE_RISK, RATE, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.quantiles import quantiles, sampled_splitters, value_positions
-from dpmask.table.table import Table
+from dpmask.table.table import Frame, Table
 
 Floats = NDArray[np.float64]
 
 _WHO = "interval_disclosure"
-PASSES, PASSES_PER_COLUMN = 6, 1  # over both tables, about
 _STRETCH = 1 << 19
 _RANK_BYTES = 64
+_TORRA = "Domingo-Ferrer and Torra 2001, A quantitative comparison of disclosure control methods"
 _STAND_INS = 99
 """Quantiles of a column that stand in for its values when the score of guessing is computed."""
 
 
-@dataclass(frozen=True)
-class IntervalDisclosure:
+@dataclass(frozen=True, kw_only=True)
+class IntervalDisclosure(Risk):
     """``rate`` is the larger of ``by_sd`` and ``by_rank``; ``joint`` is the share of records close in all columns."""
 
     rate: float
     by_sd: float
     by_rank: float
     joint: float
-    guessing: float
-    attacked: int
-    seconds: float
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "by_sd", "by_rank", "joint")
-    public: ClassVar[bool] = False
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "The share of original values inside an interval around their masked value, by standard deviation or by "
-        "rank, averaged over widths of 1 to 10 % and over the columns; rate is the larger of the two."
+        "rank, averaged over widths of 1 to 10 % and over the columns; rate is the larger of the two.",
+        "1 means that every value is disclosed; larger means more risk.",
+        "Domingo-Ferrer and Torra 2001; Mateo-Sanz, Sebe and Domingo-Ferrer 2004",
     )
-    direction: ClassVar[str] = "1 means that every value is disclosed; larger means more risk."
-    source: ClassVar[str] = "Domingo-Ferrer and Torra 2001; Mateo-Sanz, Sebe and Domingo-Ferrer 2004."
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The rate itself: all records were attacked, none were sampled."""
-        return self.rate, self.rate
+    terms: ClassVar[Mapping[str, Term]] = {
+        **Risk.terms,
+        "rate": RATE,
+        "by_sd": Term(
+            "Share of values within 1 to 10 % of a standard deviation of their masked value, on average.",
+            MORE_RISK,
+            _TORRA,
+        ),
+        "by_rank": Term(
+            "Share of values within 1 to 10 % of the ranks around their masked value, on average.", MORE_RISK, _TORRA
+        ),
+        "joint": Term(
+            "Share of records that lie close to their masked one in all columns at once.",
+            MORE_RISK,
+            "Templ, Kowarik and Meindl 2015, Statistical disclosure control for micro-data using the R package "
+            "sdcMicro",
+        ),
+    }
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -95,13 +105,30 @@ class IntervalDisclosure:
             "the records lie within 5 % of a standard deviation in all columns. Larger means more risk."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "interval": list(self.interval), "parts": dict(self.parts)}
 
+def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str]) -> IntervalDisclosure:
+    """How often an original value lies close to its masked value.
 
-def interval_disclosure(original: Any, masked: Any, *, columns: Sequence[str]) -> IntervalDisclosure:
-    """Interval disclosure between two tables: frames paired by index, or lakes by position."""
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        The numeric columns to compare.
+
+    Returns
+    -------
+    IntervalDisclosure
+        The shares by standard deviation, by rank and jointly, and each column's own in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": range(100)})
+    >>> masked = original + 2.0
+    >>> round(dpmask.risk.interval_disclosure(original, masked, columns=["income"]).by_sd, 2)
+    0.4
+    """
     start = time.perf_counter()
     pairs = pair(original, masked, columns, _WHO)
     others = [masked_name(column) for column in columns]
@@ -213,3 +240,6 @@ def _result(
         seconds=seconds,
         parts=parts,
     )
+
+
+MEASURE = Measure(function=interval_disclosure, result=IntervalDisclosure, passes=6, passes_per_column=1)

@@ -3,7 +3,7 @@
 The intruder knows the originals of ``known`` records and which masked records they are (people one knows, or outliers
 that can be recognised), fits the map that takes masked to original values and applies it to all other records: once as
 a rotation (Procrustes, Schoenemann 1966), once as any linear map, once as an S- or Z-shaped membership of each column,
-and once as such memberships rotated, for who also knows the least and the largest value of each column. A rotation
+and once as such memberships rotated, by one who also knows the least and the largest value of each column. A rotation
 protects nobody once about as many records are known as there are columns (Liu, Giannella and Kargupta 2006), a
 membership once two are; masking that is no such map withstands.
 
@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +42,16 @@ from dpmask.kernels.linkage.recovery import (
     rotation,
 )
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.measures.measure import Measure
+from dpmask.results import LESS_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import masked_name, pair
+from dpmask.table.table import Frame
 
 Floats = NDArray[np.float64]
 
 _WHO = "known_records"
-PASSES = 2  # over both tables, about
 _Fit = Callable[..., Map | Curve | Turned]
 _MAPS: dict[str, _Fit] = {
     "rotation": rotation,
@@ -61,44 +63,52 @@ _MAPS: dict[str, _Fit] = {
 _MOST_KNOWN, _MOST_INTRUDERS = 10_000, 1000
 
 
-@dataclass(frozen=True)
-class KnownRecords:
+@dataclass(frozen=True, kw_only=True)
+class KnownRecords(Risk):
     """``rate`` by the best map; ``error`` is its root mean square error in standard deviations."""
 
     rate: float
     error: float
-    interval: tuple[float, float]
-    guessing: float
-    attacked: int
     known: int
-    seconds: float
-    parts: Mapping[str, float] = field(default_factory=dict)
+    rates: tuple[float, ...] = field(repr=False)  # of each intruder
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "error")
-    public: ClassVar[bool] = False
-    definition: ClassVar[str] = (
+    unreported: ClassVar[tuple[str, ...]] = ("rates",)
+    about: ClassVar[Term] = Term(
         "The share of other records that an intruder who knows some recovers within a tolerance in all columns, by "
-        "the best of a rotation, a linear map, memberships and rotated memberships fitted to the known ones."
+        "the best of a rotation, a linear map, memberships and rotated memberships fitted to the known ones.",
+        "A larger rate and a smaller error mean more risk.",
+        "Liu, Giannella and Kargupta 2006; Schoenemann 1966",
     )
-    direction: ClassVar[str] = "A larger rate and a smaller error mean more risk."
-    source: ClassVar[str] = "Liu, Giannella and Kargupta 2006; Schoenemann 1966."
+    terms: ClassVar[Mapping[str, Term]] = {
+        **Risk.terms,
+        "rate": RATE,
+        "error": Term(
+            "Root mean square error of recovered values, in standard deviations.",
+            LESS_RISK,
+            "Liu, Giannella and Kargupta 2006, An attacker's view of distance preserving maps",
+        ),
+    }
+
+    @property
+    def intervals(self) -> Mapping[str, Interval]:
+        """Student's of the mean over the intruders, limited to 0..1."""
+        rates = np.array(self.rates)
+        reach = float(stdtrit(len(rates) - 1, 0.975) * rates.std(ddof=1) / math.sqrt(len(rates)))
+        return {"rate": (max(self.rate - reach, 0.0), min(self.rate + reach, 1.0))}
 
     def explain(self) -> str:
         """What the numbers mean."""
         return (
-            f"Who knows {self.known} records recovers {self.rate:.2%} of the {self.attacked:,} others, with a root "
-            f"mean square error of {self.error:.3g} standard deviations, where the mean of the known recovers "
-            f"{self.guessing:.2%}. A larger rate and a smaller error mean more risk."
+            f"An intruder who knows {self.known} records recovers {self.rate:.2%} of the {self.attacked:,} others, "
+            f"with a root mean square error of {self.error:.3g} standard deviations, where the mean of the known "
+            f"recovers {self.guessing:.2%}. A larger rate and a smaller error mean more risk."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "interval": list(self.interval), "parts": dict(self.parts)}
 
 
 def known_records(
-    original: Any,
-    masked: Any,
+    original: Frame,
+    masked: Frame,
     *,
     columns: Sequence[str],
     known: int = 20,
@@ -106,26 +116,55 @@ def known_records(
     tolerance: float = 0.05,
     seed: int = 0,
 ) -> KnownRecords:
-    """The Procrustes attack between two tables: frames paired by index, or lakes by position."""
+    """What an intruder who knows a few people's values recovers of everybody's.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        The numeric columns that are recovered.
+    known
+        How many records each intruder knows.
+    intruders
+        How many intruders there are, each of whom knows other records.
+    tolerance
+        How close a recovered value must be, in standard deviations.
+    seed
+        Chooses the records known.
+
+    Returns
+    -------
+    KnownRecords
+        The share of records recovered by the best map, and its error; those of each map in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": range(100)})
+    >>> masked = 3.0 * original + 7.0
+    >>> dpmask.risk.known_records(original, masked, columns=["income"], known=5).rate
+    1.0
+    """
     start = time.perf_counter()
     attack = _Attack(known, intruders, tolerance, seed).checked()
     pairs = pair(original, masked, columns, _WHO)
     names = [*columns, *(masked_name(column) for column in columns)]
     require_numeric(pairs.masked_schema, names, _WHO)
     task = pairs.on_floats(names, attack.drawn)
-    seen: _Seen = reduce_blocks(task, attack.merged, pairs.blocks, f"{_WHO}: known")
-    if seen.moments.values[0] <= known:
+    drawn: _Drawn = reduce_blocks(task, attack.merged, pairs.blocks, f"{_WHO}: known")
+    if drawn.moments.values[0] <= known:
         raise InputError(f"{_WHO}: more than {known} records must be complete before and after masking.")
-    require_spread(seen.moments, columns, _WHO)
-    fits: dict[str, _Fit] = {**_MAPS, "hybrid": partial(hybrid, low=seen.moments.low, high=seen.moments.high)}
-    maps = [fit(*np.split(one.values, 2)) for one in seen.chosen for fit in fits.values()]
-    words = [one.words for one in seen.chosen for _ in _MAPS]
-    back = partial(attack.recovered, maps, words, seen.moments.sd)
+    require_spread(drawn.moments, columns, _WHO)
+    fits: dict[str, _Fit] = {**_MAPS, "hybrid": partial(hybrid, low=drawn.moments.low, high=drawn.moments.high)}
+    maps = [fit(*np.split(one.values, 2)) for one in drawn.chosen for fit in fits.values()]
+    words = [one.words for one in drawn.chosen for _ in _MAPS]
+    back = partial(attack.recovered, maps, words, drawn.moments.sd)
     found: Recovered = reduce_blocks(pairs.on_floats(names, back), merge_recovered, pairs.blocks, f"{_WHO}: recover")
     return _result(found, len(columns), known, time.perf_counter() - start)
 
 
-class _Seen(NamedTuple):
+class _Drawn(NamedTuple):
     """Moments of the originals of complete records, and the records that each intruder knows."""
 
     moments: Moments
@@ -157,15 +196,15 @@ class _Attack(NamedTuple):
         """A number for each intruder's draw."""
         return range(self.seed * _MOST_INTRUDERS, self.seed * _MOST_INTRUDERS + self.intruders)
 
-    def drawn(self, columns: list[Floats], span: Span) -> _Seen:
+    def drawn(self, columns: list[Floats], span: Span) -> _Drawn:
         values, positions = _complete(columns, span)
         x, _ = np.split(values, 2)
         words = (record_words_of(list(x), draw) for draw in self.draws)
-        return _Seen(column_moments(list(x)), tuple(hash_sample(one, positions, values, self.known) for one in words))
+        return _Drawn(column_moments(list(x)), tuple(hash_sample(one, positions, values, self.known) for one in words))
 
-    def merged(self, left: _Seen, right: _Seen) -> _Seen:
+    def merged(self, left: _Drawn, right: _Drawn) -> _Drawn:
         chosen = zip(left.chosen, right.chosen, strict=True)
-        return _Seen(
+        return _Drawn(
             merge_moments(left.moments, right.moments),
             tuple(merge_hash_samples(one, two, self.known) for one, two in chosen),
         )
@@ -204,17 +243,13 @@ def _result(found: Recovered, columns: int, known: int, seconds: float) -> Known
     return KnownRecords(
         rate=float(rates[best].mean()),
         error=errors[best],
-        interval=_student(rates[best]),
         guessing=float(rates["guess"].mean()),
         attacked=int(found.records.min()),
         known=known,
+        rates=tuple(rates[best].tolist()),
         seconds=seconds,
         parts=parts,
     )
 
 
-def _student(rates: Floats) -> tuple[float, float]:
-    """The 95 % interval of the mean over the intruders, held to 0..1."""
-    reach = float(stdtrit(len(rates) - 1, 0.975) * rates.std(ddof=1) / math.sqrt(len(rates)))
-    mean = float(rates.mean())
-    return max(mean - reach, 0.0), min(mean + reach, 1.0)
+MEASURE = Measure(function=known_records, result=KnownRecords, passes=2)

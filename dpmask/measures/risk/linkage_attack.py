@@ -1,7 +1,7 @@
 """Intruders and their attack: metrics over known values, records attacked, and what the masked blocks answer.
 
-The records attacked are held on the cluster and travel to the masked blocks; what comes back to the driver is one sum
-for each intruder.
+The records attacked are persisted on the cluster and travel to the masked blocks; what comes back to the driver is one
+sum for each intruder.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Pairs(NamedTuple):
 
 
 class Queries(NamedTuple):
-    """Records attacked, their radii in some of the metrics, and what the masked blocks said of them so far."""
+    """Records attacked, their radii in some of the metrics, and what the masked blocks answered so far."""
 
     points: Floats
     ranges: Floats
@@ -213,7 +213,7 @@ def _joined(parts: Sequence[Queries]) -> Queries:
 
 
 def _met(attack: Attack, held: list[Run], table: Table, columns: Sequence[str]) -> list[Run]:
-    """The records attacked, with what all masked blocks said of them.
+    """The records attacked, with the answers of all masked blocks.
 
     A few blocks come first, then twice as many, and so on: who is beaten by one of them is not asked again.
     """
@@ -228,7 +228,7 @@ def _met(attack: Attack, held: list[Run], table: Table, columns: Sequence[str]) 
 def _answers(
     attack: Attack, read: Callable[[Any, Span], Rows], held: Sequence[Queries], content: Any, span: Span
 ) -> list[Integers]:
-    """What one block of masked records says to each query, metrics x records."""
+    """What one block of masked records answers to each query, metrics x records."""
     masked = _released(attack.values, read(content, span))
     return [
         np.array([_answer(attack.metrics[at], one, number, masked) for number, at in enumerate(one.metrics)])

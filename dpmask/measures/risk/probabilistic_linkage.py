@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,46 +45,47 @@ from dpmask.kernels.linkage.agreement import (
 )
 from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
 from dpmask.kernels.order.bins import bin_count, binned
+from dpmask.measures.measure import Measure
+from dpmask.results import MORE_RISK, RATE, Risk, Term
 from dpmask.table.checks import empty_column
 from dpmask.table.columns import require_numeric
 from dpmask.table.encoders.interval import quantile_edges
 from dpmask.table.pairs import masked_name, pair
-from dpmask.table.table import Table, as_table
+from dpmask.table.table import Frame, Table, as_table
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _WHO = "probabilistic_linkage"
-PASSES, PASSES_PER_COLUMN = 5, 2  # over both tables, about
-MOST_COLUMNS = 10
+_MOST_COLUMNS = 10
 _SHARD_ROWS = 250_000
 _CELL_BYTES = 32
 
 
-@dataclass(frozen=True)
-class ProbabilisticLinkage:
+@dataclass(frozen=True, kw_only=True)
+class ProbabilisticLinkage(Risk):
     """``rate`` with the true m, ``estimated`` with m by EM; ``parts`` has each column's m and u."""
 
     rate: float
     estimated: float
-    guessing: float
-    attacked: int
-    seconds: float
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "estimated")
-    public: ClassVar[bool] = False
-    definition: ClassVar[str] = (
+    shares: ClassVar[tuple[str, ...]] = judged
+    about: ClassVar[Term] = Term(
         "The share of originals linked to their own masked record by the largest Fellegi-Sunter weight of the "
-        "columns that agree, values in 20 quantile bins of the original; ties share."
+        "columns that agree, values in 20 quantile bins of the original; ties share.",
+        "1 means that every record is linked; larger means more risk.",
+        "Fellegi and Sunter 1969, A theory for record linkage",
     )
-    direction: ClassVar[str] = "1 means that every record is linked; larger means more risk."
-    source: ClassVar[str] = "Fellegi and Sunter 1969, A theory for record linkage."
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The rate itself: all records were attacked, none were sampled."""
-        return self.rate, self.rate
+    terms: ClassVar[Mapping[str, Term]] = {
+        **Risk.terms,
+        "rate": RATE,
+        "estimated": Term(
+            "Rate of an intruder who has to estimate how masking changes agreement, by EM.",
+            MORE_RISK,
+            "Fellegi and Sunter 1969, A theory for record linkage; EM by Jaro 1989",
+        ),
+    }
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -94,28 +95,44 @@ class ProbabilisticLinkage:
             "Larger means more risk."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "interval": list(self.interval), "parts": dict(self.parts)}
 
-
-def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:
+def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
     """Refuse columns that are not numbers, or too many of them."""
-    if not 1 <= len(columns) <= MOST_COLUMNS or len(set(columns)) < len(columns):
+    if not 1 <= len(columns) <= _MOST_COLUMNS or len(set(columns)) < len(columns):
         raise JobError(
-            f"{_WHO}: columns must be 1 to {MOST_COLUMNS} different columns; got {len(columns)}. The work doubles "
+            f"{_WHO}: columns must be 1 to {_MOST_COLUMNS} different columns; got {len(columns)}. The work doubles "
             "with each: take those an intruder is likeliest to know."
         )
     require_numeric(schema, columns, _WHO)
 
 
-def probabilistic_linkage(original: Any, masked: Any, *, columns: Sequence[str]) -> ProbabilisticLinkage:
-    """Fellegi-Sunter linkage between two tables: frames paired by index, or lakes by position."""
+def probabilistic_linkage(original: Frame, masked: Frame, *, columns: Sequence[str]) -> ProbabilisticLinkage:
+    """The share of records that Fellegi and Sunter's weights link to their own masked record.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        The numeric columns that the intruder knows, ten at most.
+
+    Returns
+    -------
+    ProbabilisticLinkage
+        The rates with the true and with estimated agreement; each column's in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": range(20)})
+    >>> dpmask.risk.probabilistic_linkage(original, original, columns=["income"]).rate
+    1.0
+    """
     start = time.perf_counter()
     released = as_table(masked, _WHO)
-    check(released.masked_schema, columns=columns)
+    _check(released.masked_schema, columns=columns)
     pairs = pair(original, masked, columns, _WHO)
-    check(pairs.masked_schema, columns=columns)
+    _check(pairs.masked_schema, columns=columns)
     edges = dict(zip(columns, quantile_edges(pairs, columns, _WHO), strict=True))
     for column in columns:
         if not len(edges[column]):
@@ -311,3 +328,13 @@ def _result(files: _Files, held: list[Run], counts: _Patterns, start: float) -> 
         seconds=time.perf_counter() - start,
         parts={name: float(value) for name, value in sorted(parts.items())},
     )
+
+
+MEASURE = Measure(
+    function=probabilistic_linkage,
+    result=ProbabilisticLinkage,
+    passes=5,
+    passes_per_column=2,
+    most_columns=_MOST_COLUMNS,
+    check=_check,
+)

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +26,15 @@ from scipy.optimize import linear_sum_assignment
 
 from dpmask.clustering.fuzzy_c_means import FittedFuzzyCMeans, FuzzyCMeans
 from dpmask.errors import InputError
+from dpmask.measures.measure import Measure
+from dpmask.results import Loss, Term
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import masked_name, pair
+from dpmask.table.table import Frame
 
 Floats = NDArray[np.float64]
 
 _WHO = "cluster_distance"
-PASSES = 7  # over both tables, about
 _MAJORITY = 0.5
 
 
@@ -45,23 +47,19 @@ class _Sums(NamedTuple):
     clear: int
 
 
-@dataclass(frozen=True)
-class ClusterDistance:
+@dataclass(frozen=True, kw_only=True)
+class ClusterDistance(Loss):
     """``value`` is d2 a record, warm, under the best one-to-one assignment; ``parts`` has every variant."""
 
-    value: float
-    parts: Mapping[str, float]
     memberships: Mapping[str, float]
     histories: Mapping[str, Sequence[tuple[float, float]]] = field(repr=False)
 
-    judged: ClassVar[tuple[str, ...]] = ("value",)
-    public: ClassVar[bool] = True
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "Both tables are clustered by fuzzy c-means, the masked one from the original's centres, and clusters "
-        "paired one to one; value is the sum of squared differences of memberships, a record."
+        "paired one to one; value is the sum of squared differences of memberships, a record.",
+        "0 means the same clusters, 2 is the most; larger means more information lost.",
+        "Torra, Endo and Miyamoto 2009, section 3",
     )
-    direction: ClassVar[str] = "0 means the same clusters, 2 is the most; larger means more information lost."
-    source: ClassVar[str] = "Torra, Endo and Miyamoto 2009, section 3."
 
     def explain(self) -> str:
         """What the number means."""
@@ -70,20 +68,10 @@ class ClusterDistance:
             "0 means the same clusters, 2 is the most; larger means that more of the cluster structure was lost."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        histories = {name: [list(step) for step in steps] for name, steps in self.histories.items()}
-        return {
-            "value": self.value,
-            "parts": dict(self.parts),
-            "memberships": dict(self.memberships),
-            "histories": histories,
-        }
-
 
 def cluster_distance(
-    original: Any,
-    masked: Any,
+    original: Frame,
+    masked: Frame,
     *,
     columns: Sequence[str],
     clusters: int,
@@ -94,7 +82,34 @@ def cluster_distance(
     shift: float = 1e-6,
     seed: int = 0,
 ) -> ClusterDistance:
-    """Distances between the fuzzy clusters of two tables: frames paired by index, or lakes cut into the same blocks."""
+    """Distances between the fuzzy clusters of two tables.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        The numeric columns to cluster by.
+    clusters
+        How many clusters.
+    fuzziness, entropy, tolerance, starts, shift
+        As of ``dpmask.FuzzyCMeans``.
+    seed
+        Chooses the starts.
+
+    Returns
+    -------
+    ClusterDistance
+        The distance of memberships a record, and every variant in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0]})
+    >>> masked = pandas.DataFrame({"income": [1.0, 2.0, 12.0, 11.0, 12.0, 13.0]})
+    >>> round(dpmask.utility.cluster_distance(original, masked, columns=["income"], clusters=2).value, 2)
+    0.33
+    """
     method = FuzzyCMeans(
         clusters=clusters, fuzziness=fuzziness, entropy=entropy, tolerance=tolerance, starts=starts, shift=shift
     )
@@ -172,12 +187,15 @@ def _result(
         parts[f"d2_{name}_{how}"] = float(squares)
     clusterings = {"original": before, **after}
     return ClusterDistance(
-        parts["d2_warm_optimal"] / sums.records,
-        parts,
-        {
+        value=parts["d2_warm_optimal"] / sums.records,
+        parts=parts,
+        memberships={
             "clusters": float(len(before.centers)),
             "partition_coefficient": sums.sharpness / sums.records,
             "share_of_records_with_a_majority_cluster": sums.clear / sums.records,
         },
-        {name: [(step.objective, step.shift) for step in one.history] for name, one in clusterings.items()},
+        histories={name: [(step.objective, step.shift) for step in one.history] for name, one in clusterings.items()},
     )
+
+
+MEASURE = Measure(function=cluster_distance, result=ClusterDistance, passes=7)

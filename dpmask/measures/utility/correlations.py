@@ -6,36 +6,36 @@ with nothing: r' = 0. One pass over each table.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmask.errors import InputError, JobError
-from dpmask.measures.utility.summary import Need, Summary, summarised
+from dpmask.measures.measure import Measure, Need
+from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.results import Loss, Term
 from dpmask.table.checks import require_spread, require_values
 from dpmask.table.columns import require_numeric
+from dpmask.table.table import Frame
 
 _WHO = "correlations"
-NEEDS = Need.MOMENTS
-
-LEAST_COLUMNS = 2
+_LEAST_COLUMNS = 2
 
 
-@dataclass(frozen=True)
-class CorrelationChange:
+@dataclass(frozen=True, kw_only=True)
+class CorrelationChange(Loss):
     """``value`` is the mean of |r' - r|, ``largest`` the largest; ``parts`` has r' - r of each pair of columns."""
 
-    value: float
     largest: float
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("value", "largest")
-    public: ClassVar[bool] = True
-    definition: ClassVar[str] = "The mean, and the largest, of |r' - r| over the pairs of columns; r is Pearson's."
-    direction: ClassVar[str] = "0 means unchanged, 2 is the most; larger means more information lost."
-    source: ClassVar[str] = "Domingo-Ferrer and Torra 2001, A quantitative comparison of disclosure control methods."
+    about: ClassVar[Term] = Term(
+        "The mean, and the largest, of |r' - r| over the pairs of columns; r is Pearson's.",
+        "0 means unchanged, 2 is the most; larger means more information lost.",
+        "Domingo-Ferrer and Torra 2001, A quantitative comparison of disclosure control methods",
+    )
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -44,30 +44,45 @@ class CorrelationChange:
             "0 means unchanged; larger means that more of the columns' dependence was lost."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "parts": dict(self.parts)}
 
+def correlations(original: Frame, masked: Frame, *, columns: Sequence[str]) -> CorrelationChange:
+    """Changes of the correlations between two or more numeric columns.
 
-def correlations(original: Any, masked: Any, *, columns: Sequence[str]) -> CorrelationChange:
-    """Changes of the correlations between two or more numeric columns of two tables."""
+    Parameters
+    ----------
+    original, masked
+        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
+    columns
+        Two or more numeric columns.
+
+    Returns
+    -------
+    CorrelationChange
+        The mean and the largest change, and that of each pair of columns in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"net": [1.0, 2.0, 3.0], "tax": [2.0, 4.0, 6.0]})
+    >>> masked = pandas.DataFrame({"net": [1.0, 2.0, 3.0], "tax": [2.0, 6.0, 4.0]})
+    >>> round(dpmask.utility.correlations(original, masked, columns=["net", "tax"]).value, 4)
+    0.5
+    """
     _require_two(columns)
-    return result(summarised(original, masked, columns, NEEDS, _WHO))
+    return _from_summary(summarised(original, masked, columns, Need.MOMENTS, _WHO))
 
 
-def check(schema: Any, *, columns: Sequence[str]) -> None:
-    """Refuse columns that are not numbers, or only one."""
+def _check(schema: Any, *, columns: Sequence[str]) -> None:
     _require_two(columns)
     require_numeric(schema, columns, _WHO)
 
 
 def _require_two(columns: Sequence[str]) -> None:
-    if len(columns) < LEAST_COLUMNS:
+    if len(columns) < _LEAST_COLUMNS:
         raise JobError(f"{_WHO}: columns must be two or more different columns; got {len(columns)}.")
 
 
-def result(found: Summary) -> CorrelationChange:
-    """The changes, from a summary of both tables."""
+def _from_summary(found: Summary) -> CorrelationChange:
     _require_two(found.numbers)
     before, after = found.before, found.after
     require_spread(before.moments, found.numbers, _WHO)
@@ -82,4 +97,14 @@ def result(found: Summary) -> CorrelationChange:
             )
         parts[f"{found.numbers[i]}, {found.numbers[j]}"] = float(change[i, j])
     sizes = np.abs(list(parts.values()))
-    return CorrelationChange(float(sizes.mean()), float(sizes.max()), parts)
+    return CorrelationChange(value=float(sizes.mean()), largest=float(sizes.max()), parts=parts)
+
+
+MEASURE = Measure(
+    function=correlations,
+    result=CorrelationChange,
+    least_columns=_LEAST_COLUMNS,
+    check=_check,
+    needs=Need.MOMENTS,
+    from_summary=_from_summary,
+)

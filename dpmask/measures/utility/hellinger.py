@@ -7,26 +7,31 @@ Unlike total variation it weighs a change by how rare the value was: values that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dpmask.kernels.order.float_order import Floats
-from dpmask.measures.utility.shares import NEEDS, ShareDistance, check_for, share_distance
+from dpmask.measures.measure import Need
+from dpmask.measures.utility.shares import WORSE, ShareDistance, share_distance, share_measure
 from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.results import Term
+from dpmask.table.table import Frame
 
 _WHO = "hellinger"
-check = check_for(_WHO)
 
 
+@dataclass(frozen=True, kw_only=True)
 class HellingerDistance(ShareDistance):
     """``value`` is the mean over the columns, ``largest`` the largest; ``parts`` has each column's own."""
 
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "sqrt(1 - sum sqrt(p p')) over the shares of a column's values before and after masking: categories by value, "
-        "numbers in 20 quantile bins of the original; the mean, and the largest, over the columns."
+        "numbers in 20 quantile bins of the original; the mean, and the largest, over the columns.",
+        WORSE,
+        "Hellinger 1909; Le Cam and Yang 2000, Asymptotics in Statistics, chapter 3",
     )
-    source: ClassVar[str] = "Hellinger 1909; Le Cam and Yang 2000, Asymptotics in Statistics, chapter 3."
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -36,15 +41,38 @@ class HellingerDistance(ShareDistance):
         )
 
 
-def hellinger(original: Any, masked: Any, *, columns: Sequence[str]) -> HellingerDistance:
-    """Hellinger distances between two tables' columns, numbers or categories."""
-    return result(summarised(original, masked, columns, NEEDS, _WHO))
+def hellinger(original: Frame, masked: Frame, *, columns: Sequence[str]) -> HellingerDistance:
+    """Hellinger distances between columns before and after masking.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
+    columns
+        The columns to compare, numbers or categories.
+
+    Returns
+    -------
+    HellingerDistance
+        The mean and the largest distance of a column, and each column's own in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"region": ["north", "north", "south", "east"]})
+    >>> masked = pandas.DataFrame({"region": ["north", "north", "south", "south"]})
+    >>> round(dpmask.utility.hellinger(original, masked, columns=["region"]).value, 4)
+    0.3827
+    """
+    return _from_summary(summarised(original, masked, columns, Need.BINS, _WHO))
 
 
-def result(found: Summary) -> HellingerDistance:
-    """The distances, from a summary of both tables."""
+def _from_summary(found: Summary) -> HellingerDistance:
     return share_distance(HellingerDistance, _between, found, _WHO)
 
 
 def _between(p: Floats, q: Floats) -> float:
     return float(np.sqrt(0.5) * np.linalg.norm(np.sqrt(p) - np.sqrt(q)))  # 1 - sum sqrt(pq), without cancellation
+
+
+MEASURE = share_measure(hellinger, HellingerDistance, _from_summary)

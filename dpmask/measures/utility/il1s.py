@@ -1,42 +1,38 @@
 """IL1s: the mean distance between a value and its masked value, in units of sqrt(2) standard deviations.
 
 sqrt(2) S_j is the root mean square distance of two independent draws from column j, so 0 means untouched and values
-near 1 mean that a masked value tells little more of its record than another record's value would. (Mateo-Sanz, Sebe and
-Domingo-Ferrer 2004, "Outlier protection in continuous microdata masking"; S_j is the original's standard deviation,
+near 1 mean that a masked value says little more about its record than another record's value would. (Mateo-Sanz, Sebe
+and Domingo-Ferrer 2004, "Outlier protection in continuous microdata masking"; S_j is the original's standard deviation,
 divided by n - 1.) One pass; a pair with a missing value on either side is left out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from dpmask.errors import InputError
-from dpmask.measures.utility.summary import Need, Summary, summarised
+from dpmask.measures.measure import Measure, Need
+from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.results import Loss, Term
 from dpmask.table.checks import require_spread
+from dpmask.table.table import Frame
 
 _WHO = "il1s"
-NEEDS = Need.DISTANCES | Need.MOMENTS
+_NEEDS = Need.DISTANCES | Need.MOMENTS
 
 
-@dataclass(frozen=True)
-class StandardisedLoss:
+@dataclass(frozen=True, kw_only=True)
+class StandardisedLoss(Loss):
     """The mean over the columns, and each column's own value."""
 
-    value: float
-    parts: Mapping[str, float] = field(default_factory=dict)
-
-    judged: ClassVar[tuple[str, ...]] = ("value",)
-    public: ClassVar[bool] = True
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "The mean of |x - x'| / (sqrt(2) S) over records, S the standard deviation of the original column, divided by "
-        "n - 1; then the mean over the columns."
-    )
-    direction: ClassVar[str] = "0 means untouched; larger means more information lost."
-    source: ClassVar[str] = (
-        "Mateo-Sanz, Sebe and Domingo-Ferrer 2004, Outlier protection in continuous microdata masking."
+        "n - 1; then the mean over the columns.",
+        "0 means untouched; larger means more information lost.",
+        "Mateo-Sanz, Sebe and Domingo-Ferrer 2004, Outlier protection in continuous microdata masking",
     )
 
     def explain(self) -> str:
@@ -46,18 +42,34 @@ class StandardisedLoss:
             "of their column. 0 means untouched; larger means more information lost."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {"value": self.value, "parts": dict(self.parts)}
+
+def il1s(original: Frame, masked: Frame, *, columns: Sequence[str]) -> StandardisedLoss:
+    """IL1s: how far values moved, in units of sqrt(2) standard deviations.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        The numeric columns to compare.
+
+    Returns
+    -------
+    StandardisedLoss
+        The mean over the columns, and each column's own value in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": [0.0, 2.0, 4.0]})
+    >>> masked = pandas.DataFrame({"income": [0.0, 3.0, 4.0]})
+    >>> round(dpmask.utility.il1s(original, masked, columns=["income"]).value, 4)
+    0.1179
+    """
+    return _from_summary(summarised(original, masked, columns, _NEEDS, _WHO))
 
 
-def il1s(original: Any, masked: Any, *, columns: Sequence[str]) -> StandardisedLoss:
-    """IL1s between two tables: frames paired by index, or lakes cut into the same blocks."""
-    return result(summarised(original, masked, columns, NEEDS, _WHO))
-
-
-def result(found: Summary) -> StandardisedLoss:
-    """IL1s from a summary of both tables."""
+def _from_summary(found: Summary) -> StandardisedLoss:
     gaps, original = found.gaps, found.before.moments
     assert gaps is not None
     require_spread(original, found.numbers, _WHO)
@@ -67,4 +79,7 @@ def result(found: Summary) -> StandardisedLoss:
     sd = original.sd * (original.values / (original.values - 1)) ** 0.5
     with_pairs = zip(found.numbers, gaps.absolute, gaps.pairs, sd, strict=True)
     parts = {name: float(gap / count / (math.sqrt(2) * s)) for name, gap, count, s in with_pairs}
-    return StandardisedLoss(sum(parts.values()) / len(parts), parts)
+    return StandardisedLoss(value=sum(parts.values()) / len(parts), parts=parts)
+
+
+MEASURE = Measure(function=il1s, result=StandardisedLoss, needs=_NEEDS, from_summary=_from_summary)

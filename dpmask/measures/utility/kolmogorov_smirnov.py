@@ -9,35 +9,35 @@ table. Missing values are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dpmask.kernels.order.float_order import Floats, Positions
-from dpmask.measures.utility.summary import Need, Steps, Summary, summarised
+from dpmask.measures.measure import Measure, Need
+from dpmask.measures.utility.quantile_search import Steps
+from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.results import Loss, Term
+from dpmask.table.table import Frame
 
 _WHO = "kolmogorov_smirnov"
-NEEDS = Need.STEPS
 
 
-@dataclass(frozen=True)
-class KolmogorovSmirnov:
+@dataclass(frozen=True, kw_only=True)
+class KolmogorovSmirnov(Loss):
     """``value`` is the largest distance of a column on bins, ``upper`` the most that the exact one can be."""
 
-    value: float
     upper: float
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("value", "upper")
-    public: ClassVar[bool] = True
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "The largest |F(x) - F'(x)| of a column, F and F' its distribution functions before and after masking, counted "
-        "exactly at the edges of bins that are sampled quantiles; upper is a bound of the distance without bins."
+        "exactly at the edges of bins that are sampled quantiles; upper is a bound of the distance without bins.",
+        "0 means the same distribution, 1 is the most; larger means more information lost.",
+        "Kolmogorov 1933; Smirnov 1939",
     )
-    direction: ClassVar[str] = "0 means the same distribution, 1 is the most; larger means more information lost."
-    source: ClassVar[str] = "Kolmogorov 1933; Smirnov 1939."
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -47,24 +47,40 @@ class KolmogorovSmirnov:
             "every column, 1 is the most; larger means more information lost."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "parts": dict(self.parts)}
+
+def kolmogorov_smirnov(original: Frame, masked: Frame, *, columns: Sequence[str]) -> KolmogorovSmirnov:
+    """The Kolmogorov-Smirnov distances between numeric columns before and after masking.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
+    columns
+        The numeric columns to compare.
+
+    Returns
+    -------
+    KolmogorovSmirnov
+        The largest distance of a column and its bound, and each column's own in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": [0.0, 2.0, 4.0, 6.0]})
+    >>> masked = pandas.DataFrame({"income": [0.0, 2.0, 4.0, 4.0]})
+    >>> dpmask.utility.kolmogorov_smirnov(original, masked, columns=["income"]).value
+    0.25
+    """
+    return _from_summary(summarised(original, masked, columns, Need.STEPS, _WHO))
 
 
-def kolmogorov_smirnov(original: Any, masked: Any, *, columns: Sequence[str]) -> KolmogorovSmirnov:
-    """The Kolmogorov-Smirnov distances between two tables' numeric columns."""
-    return result(summarised(original, masked, columns, NEEDS, _WHO))
-
-
-def result(found: Summary) -> KolmogorovSmirnov:
-    """The distances, from a summary of both tables."""
+def _from_summary(found: Summary) -> KolmogorovSmirnov:
     sizes = found.sizes(_WHO)
     parts, upper = {}, 0.0
     for name, one, both in zip(found.numbers, found.steps, sizes, strict=True):
         parts[name], most = _distance(one, *both)
         upper = max(upper, most)
-    return KolmogorovSmirnov(max(parts.values()), upper, parts)
+    return KolmogorovSmirnov(value=max(parts.values()), upper=upper, parts=parts)
 
 
 def _distance(steps: Steps, size: int, masked_size: int) -> tuple[float, float]:
@@ -79,3 +95,6 @@ def _shares(positions: Positions, size: int) -> tuple[Floats, Floats]:
     """The distribution function from the left and at each edge, infinities among them."""
     left, at = (np.concatenate([[0], counts, [size]]) / size for counts in positions)
     return left, at
+
+
+MEASURE = Measure(function=kolmogorov_smirnov, result=KolmogorovSmirnov, needs=Need.STEPS, from_summary=_from_summary)

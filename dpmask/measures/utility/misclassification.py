@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,34 +29,33 @@ from scipy.optimize import linear_sum_assignment
 from dpmask.clustering.fuzzy_c_means import FittedFuzzyCMeans
 from dpmask.clustering.k_means import KMeans
 from dpmask.errors import InputError
+from dpmask.measures.measure import Measure
+from dpmask.results import Loss, Term
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import masked_name, pair
+from dpmask.table.table import Frame
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 _WHO = "misclassification"
-PASSES = 8  # over both tables, about
 
 
-@dataclass(frozen=True)
-class Misclassification:
+@dataclass(frozen=True, kw_only=True)
+class Misclassification(Loss):
     """``value`` is the share of records that changed cluster, warm; ``sizes`` what their sizes show of it."""
 
-    value: float
     sizes: float
     clusters: int
     records: int
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("value", "sizes")
-    public: ClassVar[bool] = True
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "The share of records whose k-means cluster changed, under the best one-to-one matching of clusters; sizes "
-        "compares only how large the clusters are."
+        "compares only how large the clusters are.",
+        "0 means the same clusters; larger means more information lost.",
+        "Ahmad, Haque and Tauhid 2014, its formula corrected",
     )
-    direction: ClassVar[str] = "0 means the same clusters; larger means more information lost."
-    source: ClassVar[str] = "Ahmad, Haque and Tauhid 2014, its formula corrected."
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -66,14 +65,10 @@ class Misclassification:
             "same clusters; larger means that more of the cluster structure was lost."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "parts": dict(self.parts)}
-
 
 def misclassification(
-    original: Any,
-    masked: Any,
+    original: Frame,
+    masked: Frame,
     *,
     columns: Sequence[str],
     clusters: int,
@@ -81,23 +76,49 @@ def misclassification(
     starts: int = 20,
     seed: int = 0,
 ) -> Misclassification:
-    """The error between two tables: frames paired by index, or lakes by position.
+    """The share of records that k-means puts into another cluster after masking.
 
-    With ``standardise`` each table is clustered in standard deviations of its own columns. A rotation keeps distances
-    in the units it was made in: leave it out where columns were rotated.
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        The numeric columns to cluster by.
+    clusters
+        How many clusters.
+    standardise
+        Cluster each table in standard deviations of its own columns. A rotation keeps distances in the units it was
+        made in: turn it off where columns were rotated.
+    starts
+        How many starts k-means makes, the best of which counts.
+    seed
+        Chooses the starts.
+
+    Returns
+    -------
+    Misclassification
+        The share of records that changed cluster, and the error of the clusters' sizes.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0]})
+    >>> masked = pandas.DataFrame({"income": [1.0, 2.0, 12.0, 11.0, 12.0, 13.0]})
+    >>> round(dpmask.utility.misclassification(original, masked, columns=["income"], clusters=2).value, 4)
+    0.1667
     """
     method = KMeans(clusters=clusters, standardise=standardise, starts=starts, nulls="drop")
     pairs = pair(original, masked, columns, _WHO)
     names = [*columns, *(masked_name(column) for column in columns)]
     require_numeric(pairs.masked_schema, names, _WHO)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a restart's luck is told by the warm start beside it
+        warnings.simplefilter("ignore")  # the warm start shows what a restart's luck adds
         before = method.fit(original, columns=columns, seed=seed)
-        met = pairs.reduce(names, partial(_met, before), _Means.plus, f"{_WHO}: original clusters")
-        if not met.counts.sum():
+        masked_means = pairs.reduce(names, partial(_masked_means, before), _Means.plus, f"{_WHO}: original clusters")
+        if not masked_means.counts.sum():
             raise InputError(f"{_WHO}: no record is complete in both tables.")
         after = {
-            "warm": replace(method, initial=met.means()).fit(masked, columns=columns, seed=seed),
+            "warm": replace(method, initial=masked_means.means()).fit(masked, columns=columns, seed=seed),
             "cold": method.fit(masked, columns=columns, seed=seed),
         }
     moved = pairs.reduce(names, partial(_moved, before, after), np.add, f"{_WHO}: count")
@@ -120,7 +141,7 @@ class _Means(NamedTuple):
         return np.where(self.counts[:, None] > 0, self.sums / filled, all_of_them)
 
 
-def _met(before: FittedFuzzyCMeans, columns: Sequence[Floats]) -> _Means:
+def _masked_means(before: FittedFuzzyCMeans, columns: Sequence[Floats]) -> _Means:
     half, clusters = len(columns) // 2, len(before.centers)
     labels, masked = before.nearest(columns[:half]), np.array(columns[half:])
     whole = (labels >= 0) & np.isfinite(masked).all(axis=0)
@@ -151,4 +172,13 @@ def _result(moved: Mapping[str, Counts]) -> Misclassification:
         gaps = np.sort(table.sum(axis=0)) - np.sort(table.sum(axis=1))
         parts[f"sizes_{start}"] = float(np.abs(gaps).sum() / table.sum())
     warm = moved["warm"]
-    return Misclassification(parts["records_warm"], parts["sizes_warm"], len(warm), int(warm.sum()), parts)
+    return Misclassification(
+        value=parts["records_warm"],
+        sizes=parts["sizes_warm"],
+        clusters=len(warm),
+        records=int(warm.sum()),
+        parts=parts,
+    )
+
+
+MEASURE = Measure(function=misclassification, result=Misclassification, passes=8)

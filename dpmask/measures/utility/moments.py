@@ -6,36 +6,35 @@ pass over each table. Values that are missing are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from dpmask.measures.utility.summary import Need, Summary, summarised
+from dpmask.measures.measure import Measure, Need
+from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.results import Loss, Term
 from dpmask.table.checks import require_spread, require_values
+from dpmask.table.table import Frame
 
 _WHO = "moments"
-NEEDS = Need.MOMENTS
 
 
-@dataclass(frozen=True)
-class MomentChange:
+@dataclass(frozen=True, kw_only=True)
+class MomentChange(Loss):
     """``value`` is the mean size of all changes, ``means`` and ``variances`` the largest; ``parts`` has signs."""
 
-    value: float
     means: float
     variances: float
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("value", "means", "variances")
-    public: ClassVar[bool] = True
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "Change of each mean in standard deviations of the original, and of each variance relative to the original's; "
-        "value is the mean of their sizes, means and variances are the largest of each."
+        "value is the mean of their sizes, means and variances are the largest of each.",
+        "0 means unchanged; larger means more information lost.",
+        "Domingo-Ferrer and Torra 2001, A quantitative comparison of disclosure control methods",
     )
-    direction: ClassVar[str] = "0 means unchanged; larger means more information lost."
-    source: ClassVar[str] = "Domingo-Ferrer and Torra 2001, A quantitative comparison of disclosure control methods."
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -44,18 +43,34 @@ class MomentChange:
             f"themselves; {self.value:.4g} on average. 0 means unchanged; larger means more information lost."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "parts": dict(self.parts)}
+
+def moments(original: Frame, masked: Frame, *, columns: Sequence[str]) -> MomentChange:
+    """Changes of the means and variances of numeric columns.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
+    columns
+        The numeric columns to compare.
+
+    Returns
+    -------
+    MomentChange
+        The mean and the largest changes, and each column's own in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": [0.0, 2.0, 4.0]})
+    >>> masked = pandas.DataFrame({"income": [1.0, 2.0, 3.0]})
+    >>> round(dpmask.utility.moments(original, masked, columns=["income"]).variances, 4)
+    0.75
+    """
+    return _from_summary(summarised(original, masked, columns, Need.MOMENTS, _WHO))
 
 
-def moments(original: Any, masked: Any, *, columns: Sequence[str]) -> MomentChange:
-    """Changes of the means and variances of two tables' numeric columns."""
-    return result(summarised(original, masked, columns, NEEDS, _WHO))
-
-
-def result(found: Summary) -> MomentChange:
-    """The changes, from a summary of both tables."""
+def _from_summary(found: Summary) -> MomentChange:
     before, after = found.before.moments, found.after.moments
     require_spread(before, found.numbers, _WHO)
     require_values(after, found.numbers, _WHO)
@@ -65,4 +80,8 @@ def result(found: Summary) -> MomentChange:
     for name, mean, variance in zip(found.numbers, means.tolist(), variances.tolist(), strict=True):
         parts |= {f"{name}: mean": mean, f"{name}: variance": variance}
     sizes = np.abs([means, variances])
-    return MomentChange(float(sizes.mean()), float(sizes[0].max()), float(sizes[1].max()), parts)
+    largest = sizes.max(axis=1).tolist()
+    return MomentChange(value=float(sizes.mean()), means=largest[0], variances=largest[1], parts=parts)
+
+
+MEASURE = Measure(function=moments, result=MomentChange, needs=Need.MOMENTS, from_summary=_from_summary)

@@ -3,7 +3,7 @@
 The original's clusters are the natural ones. The masked table is clustered by the same algorithm, or by a recipient's
 own (``recluster``), and the contingency table gives F-measure, match point (Fung, Wang, Wang and Hung 2009, eqs. 6-10)
 and the adjusted Rand index. A clustering from another seed does not agree with itself: how well the original's does is
-told beside them, and no masked table can be expected to do better.
+reported with them, and no masked table can be expected to do better.
 
 Masked values are taken as a recipient would take them: an interval by its middle, a generalised value or '*' as a
 category of its own. With ``values: expected`` they stand for the mean features of the original records that share them,
@@ -28,46 +28,45 @@ from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.partitions import adjusted_rand, f_measure, match_point
 from dpmask.lake.reading import Rows
+from dpmask.measures.measure import Measure
+from dpmask.results import Loss, Term
 from dpmask.table.columns import require_known
 from dpmask.table.encoders.base import NumberEncoder
 from dpmask.table.encoders.category import CategoryEncoder, category_encoder, count_texts
 from dpmask.table.encoders.interval import is_ordered
 from dpmask.table.encoders.numeric import RangeEncoder
 from dpmask.table.pairs import PRESENT, masked_name, pair
-from dpmask.table.table import Table, as_table
+from dpmask.table.table import Frame, Table, as_table
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-ROLES = {"columns": "quasi"}
-"""The parameters that a job's declared roles stand in for."""
-
 _WHO = "partition_agreement"
-PASSES = 7  # over both tables, about
 
 
-@dataclass(frozen=True)
-class PartitionAgreement:
-    """``value`` is the overall F-measure; ``itself`` that of the original's clustering from other seeds."""
+@dataclass(frozen=True, kw_only=True)
+class PartitionAgreement(Loss):
+    """``value`` is the overall F-measure; ``itself`` that of the original's clustering from other seeds.
 
-    value: float
+    Small cells of the contingency ``table`` are not reported: a release may show the rest.
+    """
+
     match_point: float
     adjusted_rand: float
     itself: float
     clusters: int
     records: int
-    parts: Mapping[str, float] = field(default_factory=dict)
-    table: Sequence[Sequence[int]] = ()
+    table: Sequence[Sequence[int]] = field(default=(), repr=False)
 
     judged: ClassVar[tuple[str, ...]] = ("value", "match_point", "adjusted_rand", "itself")
-    public: ClassVar[bool] = True
-    definition: ClassVar[str] = (
+    unreported: ClassVar[tuple[str, ...]] = ("table",)
+    larger_is_better: ClassVar[bool] = True
+    about: ClassVar[Term] = Term(
         "The F-measure of each original cluster with the masked table's cluster that fits it best, weighted by size; "
-        "match point and adjusted Rand from the same contingency table."
+        "match point and adjusted Rand from the same contingency table.",
+        "1 means the same clusters; smaller means more information lost.",
+        "Fung, Wang, Wang and Hung 2009; Hubert and Arabie 1985 for the adjusted Rand index",
     )
-    larger_keeps: ClassVar[bool] = True
-    direction: ClassVar[str] = "1 means the same clusters; smaller means more information lost."
-    source: ClassVar[str] = "Fung, Wang, Wang and Hung 2009; Hubert and Arabie 1985 for the adjusted Rand index."
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -77,21 +76,14 @@ class PartitionAgreement:
             f"{self.match_point:.2%} of pairs of records are together, or apart, as they were."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON. Small cells of the contingency table are not told: a release may show this."""
-        return {name: value for name, value in vars(self).items() if name not in {"parts", "table"}} | {
-            "parts": dict(self.parts)
-        }
 
-
-def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:
-    """Refuse columns that are not there."""
+def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
     require_known(schema, columns, _WHO)
 
 
 def partition_agreement(
-    original: Any,
-    masked: Any,
+    original: Frame,
+    masked: Frame,
     *,
     columns: Sequence[str],
     clusters: int,
@@ -101,14 +93,42 @@ def partition_agreement(
     repeats: int = 3,
     seed: int = 0,
 ) -> PartitionAgreement:
-    """How well the clusters of two tables agree: frames paired by index, or lakes by position.
+    """How well the clusters of two tables agree.
 
-    ``repeats`` says from how many other seeds the original is clustered again, to see how it agrees with itself.
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        The columns to cluster by, of any type; in a job, by default those declared quasi.
+    clusters
+        How many clusters.
+    algorithm, recluster
+        How the original is clustered, and the masked table if another way: ``bisecting_kmeans`` or ``kmeans``.
+    values
+        What a generalised value stands for: ``midpoint`` or ``expected``.
+    repeats
+        From how many other seeds the original is clustered again, to see how it agrees with itself.
+    seed
+        Chooses the starts.
+
+    Returns
+    -------
+    PartitionAgreement
+        F-measure, match point and adjusted Rand index; 1 means the same clusters.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0]})
+    >>> masked = pandas.DataFrame({"income": [1.0, 2.0, 12.0, 11.0, 12.0, 13.0]})
+    >>> round(dpmask.utility.partition_agreement(original, masked, columns=["income"], clusters=2).value, 4)
+    0.8286
     """
     _require(algorithm, recluster, values, clusters)
     before, after = as_table(original, _WHO), as_table(masked, _WHO)
     for table in (before, after):
-        check(table.masked_schema, columns=columns)
+        _check(table.masked_schema, columns=columns)
     pairs = pair(original, masked, columns, _WHO, marks=True)
     known = find_features(before, columns, _WHO)
     runs = [_clustered(before, known, clusters, algorithm, seed + number) for number in range(1 + repeats)]
@@ -172,14 +192,14 @@ def _result(tables: Counts, clusters: int) -> PartitionAgreement:
     for name, measure in measures.items():
         parts[f"{name}_with_itself"] = float(np.mean([measure(one) for one in others])) if others else float("nan")
     return PartitionAgreement(
-        parts["f_measure"],
-        parts["match_point"],
-        parts["adjusted_rand"],
-        parts["f_measure_with_itself"],
-        clusters,
-        int(table.sum()),
-        parts,
-        table.tolist(),
+        value=parts["f_measure"],
+        match_point=parts["match_point"],
+        adjusted_rand=parts["adjusted_rand"],
+        itself=parts["f_measure_with_itself"],
+        clusters=clusters,
+        records=int(table.sum()),
+        parts=parts,
+        table=table.tolist(),
     )
 
 
@@ -236,3 +256,8 @@ def _summed(
 
 def _added(left: _Sums, right: _Sums) -> _Sums:
     return {name: (left[name][0] + right[name][0], left[name][1] + right[name][1]) for name in left}
+
+
+MEASURE = Measure(
+    function=partition_agreement, result=PartitionAgreement, passes=7, roles={"columns": "quasi"}, check=_check
+)

@@ -25,7 +25,7 @@ both. A masked column that is constant correlates with nothing: r' = 0. Three or
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -34,35 +34,34 @@ from scipy.special import erf
 from dpmask.errors import JobError
 from dpmask.kernels.comoments import CoMoments
 from dpmask.kernels.order.float_order import Counts, Floats
-from dpmask.measures.utility.summary import PERCENTS, WINDOW, Need, Summary, summarised
+from dpmask.measures.measure import Measure, Need
+from dpmask.measures.utility.quantile_search import PERCENTS, WINDOW
+from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.results import Loss, Term
 from dpmask.table.checks import require_values
+from dpmask.table.table import Frame
 
 _WHO = "probabilistic_information_loss"
-NEEDS = Need.MOMENTS | Need.HIGHER | Need.QUANTILES
+_NEEDS = Need.MOMENTS | Need.HIGHER | Need.QUANTILES
 
 _ROUNDING = 1e-12
-GROUPS = ("means", "variances", "covariances", "correlations", "quantiles")
+_GROUPS = ("means", "variances", "covariances", "correlations", "quantiles")
 
 
-@dataclass(frozen=True)
-class ProbabilisticLoss:
+@dataclass(frozen=True, kw_only=True)
+class ProbabilisticLoss(Loss):
     """``value`` with the table's own size, ``at_reference`` with n_ref; ``parts`` has the five groups for both."""
 
-    value: float
     at_reference: float
     n_ref: int
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("value", "at_reference")
-    public: ClassVar[bool] = True
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "100 erf(|theta' - theta| / sqrt(2 Var theta)), averaged over means, variances, covariances, correlations and "
-        "the quantiles 5 % to 95 %, then over these five groups; Var is that of samples of n (or n_ref) records."
-    )
-    direction: ClassVar[str] = "0 means unchanged, 100 changed beyond chance; larger means more information lost."
-    source: ClassVar[str] = (
+        "the quantiles 5 % to 95 %, then over these five groups; Var is that of samples of n (or n_ref) records.",
+        "0 means unchanged, 100 changed beyond chance; larger means more information lost.",
         "Mateo-Sanz, Domingo-Ferrer and Sebe 2005, Probabilistic information loss measures in confidentiality "
-        "protection of continuous microdata."
+        "protection of continuous microdata",
     )
 
     def explain(self) -> str:
@@ -73,17 +72,36 @@ class ProbabilisticLoss:
             f"{self.n_ref:,} records. 0 means that no statistic changed; larger means more information lost."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "parts": dict(self.parts)}
-
 
 def probabilistic_information_loss(
-    original: Any, masked: Any, *, columns: Sequence[str], n_ref: int = 1000
+    original: Frame, masked: Frame, *, columns: Sequence[str], n_ref: int = 1000
 ) -> ProbabilisticLoss:
-    """PIL between the numeric columns of two tables, in percent."""
+    """PIL, in percent: how many statistics changed by more than chance would change them.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
+    columns
+        The numeric columns to compare.
+    n_ref
+        The sample size that ``at_reference`` is for.
+
+    Returns
+    -------
+    ProbabilisticLoss
+        The mean over five groups of statistics, for the table's own size and for ``n_ref`` records.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": range(100)})
+    >>> masked = original + 3.0
+    >>> round(dpmask.utility.probabilistic_information_loss(original, masked, columns=["income"]).value, 1)
+    56.7
+    """
     _require(n_ref)
-    return result(summarised(original, masked, columns, NEEDS, _WHO), n_ref)
+    return _from_summary(summarised(original, masked, columns, _NEEDS, _WHO), n_ref)
 
 
 def _require(n_ref: int) -> None:
@@ -100,18 +118,17 @@ class _Change(NamedTuple):
     scale: Floats
 
 
-def result(found: Summary, n_ref: int = 1000) -> ProbabilisticLoss:
-    """PIL from a summary of both tables."""
+def _from_summary(found: Summary, n_ref: int = 1000) -> ProbabilisticLoss:
     _require(n_ref)
     before, after = found.before, found.after
     for side in (before, after):
         require_values(side.moments, found.numbers, _WHO)
-    changes = dict(zip(GROUPS, _changes(before, after, found.quantiles, found.around.within), strict=True))
+    changes = dict(zip(_GROUPS, _changes(before, after, found.quantiles, found.around.within), strict=True))
     own = {name: _loss(one, one.records) for name, one in changes.items()}
     reference = {name: _loss(one, np.full_like(one.records, n_ref)) for name, one in changes.items()}
     parts = {name: value for name, value in own.items() if value is not None}
     parts |= {f"{name} at {n_ref} records": value for name, value in reference.items() if value is not None}
-    return ProbabilisticLoss(_mean(own), _mean(reference), n_ref, parts)
+    return ProbabilisticLoss(value=_mean(own), at_reference=_mean(reference), n_ref=n_ref, parts=parts)
 
 
 def _mean(groups: Mapping[str, float | None]) -> float:
@@ -192,3 +209,8 @@ def _difference(larger: Floats, smaller: Floats) -> Floats:
 
 def _where_any(before: CoMoments, pairs: Any, variance: Floats) -> Floats:
     return np.where(before.sum(0, 0)[pairs] > 0, variance, np.nan)
+
+
+MEASURE = Measure(
+    function=probabilistic_information_loss, result=ProbabilisticLoss, needs=_NEEDS, from_summary=_from_summary
+)

@@ -1,4 +1,4 @@
-"""Propensity (pMSE): how well a model tells masked records from original ones.
+"""Propensity (pMSE): how well a model distinguishes masked records from original ones.
 
 A logistic regression learns, on N original and masked records together, the chance p_i that record i is masked; with c
 the share of masked ones, pMSE = mean of (p_i - c)^2 (Woo, Reiter, Oganian and Karr 2009). 0 means that they cannot be
@@ -14,8 +14,8 @@ It is fitted on a sample, chosen by the records' positions under a fixed key, of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
@@ -28,11 +28,13 @@ from dpmask.errors import InputError, JobError
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples
 from dpmask.kernels.regression.logistic import Floats, basis, fitted_chances
 from dpmask.lake.reading import Rows
+from dpmask.measures.measure import Measure
 from dpmask.measures.utility.summary import require_columns
+from dpmask.results import Loss, Term
 from dpmask.table.checks import empty_column, require_no_infinities
 from dpmask.table.columns import floats, is_numeric
 from dpmask.table.row_keys import require_groupable, row_keys
-from dpmask.table.table import Table, as_table
+from dpmask.table.table import Frame, Table, as_table
 
 _WHO = "propensity"
 
@@ -42,31 +44,24 @@ _RARE = 0.01
 _EXACT = np.uint64(11)  # bits of a key that a double has no room for
 
 
-@dataclass(frozen=True)
-class Propensity:
+@dataclass(frozen=True, kw_only=True)
+class Propensity(Loss):
     """``value`` is pMSE, ``expected`` what it is without any difference, ``ratio`` one over the other."""
 
-    value: float
     expected: float
     ratio: float
     sampled: int
     parameters: int
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("value", "ratio")
-    public: ClassVar[bool] = True
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "pMSE: the mean of (p - c)^2 over a sample of original and masked records, p the chance of being masked by a "
-        "logistic regression, c the share of masked ones; ratio is pMSE over its expectation without any difference."
-    )
-    direction: ClassVar[str] = (
+        "logistic regression, c the share of masked ones; ratio is pMSE over its expectation without any difference.",
         "0 means that masked and original records cannot be told apart, 0.25 that they can without fail; "
-        "larger means more information lost."
-    )
-    source: ClassVar[str] = (
+        "larger means more information lost.",
         "Woo, Reiter, Oganian and Karr 2009, Global measures of data utility for microdata masked for disclosure "
         "limitation; Snoke, Raab, Nowok, Dibben and Slavkovic 2018, General and specific utility measures for "
-        "synthetic data."
+        "synthetic data",
     )
 
     def explain(self) -> str:
@@ -77,20 +72,41 @@ class Propensity:
             "Larger means that masked records are told from original ones more easily: more information lost."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "parts": dict(self.parts)}
-
 
 def propensity(
-    original: Any, masked: Any, *, columns: Sequence[str], sample: int = 10_000, seed: int = 0
+    original: Frame, masked: Frame, *, columns: Sequence[str], sample: int = 10_000, seed: int = 0
 ) -> Propensity:
-    """The pMSE between two tables' columns, numbers or categories, on ``sample`` records of each."""
+    """pMSE: how well a logistic regression distinguishes masked records from original ones.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
+    columns
+        The columns to compare, numbers or categories.
+    sample
+        How many records of each table the model is fitted on, at most.
+    seed
+        Chooses these records.
+
+    Returns
+    -------
+    Propensity
+        pMSE, what is expected of it without any difference, and their ratio.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": range(100)})
+    >>> masked = original + 30.0
+    >>> round(dpmask.utility.propensity(original, masked, columns=["income"]).value, 4)
+    0.0536
+    """
     _require(sample, seed)
     require_columns(columns, _WHO)
     tables = as_table(original, _WHO), as_table(masked, _WHO)
     for table in tables:
-        check(table.masked_schema, columns=columns)
+        _check(table.masked_schema, columns=columns)
     numeric = [name for name in columns if all(is_numeric(one.masked_schema.field(name).type) for one in tables)]
     others = [name for name in columns if name not in numeric]
     drawn = [
@@ -103,13 +119,12 @@ def propensity(
     if not features.size:
         raise InputError(
             f"{_WHO}: no value of {', '.join(others)} is shared by {_RARE:.0%} of the records, so there is nothing to "
-            "tell the tables apart by. Add numbers, or columns with fewer different values."
+            "compare the tables by. Add numbers, or columns with fewer different values."
         )
     return _result(features, [one.shape[1] for one in drawn])
 
 
-def check(schema: Any, *, columns: Sequence[str], **_: Any) -> None:
-    """Refuse columns whose values cannot be told apart."""
+def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
     require_groupable(schema, columns, _WHO)
 
 
@@ -177,4 +192,9 @@ def _result(features: Floats, sizes: list[int]) -> Propensity:
     expected = share * (1 - share) * columns.shape[1] / records
     ratio = value / expected if expected else 0.0
     parts = {"original records": sizes[0], "masked records": sizes[1], "features": features.shape[1]}
-    return Propensity(value, expected, ratio, records, columns.shape[1], parts)
+    return Propensity(
+        value=value, expected=expected, ratio=ratio, sampled=records, parameters=columns.shape[1], parts=parts
+    )
+
+
+MEASURE = Measure(function=propensity, result=Propensity, check=_check)

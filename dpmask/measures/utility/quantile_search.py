@@ -4,7 +4,7 @@ The second pass counts at the sampled values: how far the two distributions lie 
 quantiles are. The third gathers what lies there, which gives exact quantiles; and what lies where the counts around
 them will be asked for, which are then known, too. Only where that would be too much a fourth pass counts them. None is
 made for tables no larger than the sample. A quantile that the sample does not bracket closely enough costs a pass more
-(lake/order.py).
+(table/quantiles.py).
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ from dpmask.kernels.order.partial_sort import (
     within_doubles,
 )
 from dpmask.lake.reading import Rows
-from dpmask.measures.utility.first_pass import Look, Need
-from dpmask.measures.utility.table_pair import Sides
+from dpmask.measures.measure import Need
+from dpmask.measures.utility.first_pass import FirstPass
+from dpmask.measures.utility.table_pair import TablePair
 from dpmask.table.columns import floats
 from dpmask.table.quantiles import Sample, Search
 
@@ -71,19 +72,19 @@ class Around(NamedTuple):
 class _Reading:
     """Passes over the numbers of both tables."""
 
-    sides: Sides
+    tables: TablePair
     numbers: Sequence[str]
     who: str
 
     def count(self, keys: Sequence[list[Keys]], label: str) -> list[list[Positions]]:
         """Each table's counts at the given keys of each column."""
         functions = [partial(_count, self.numbers, some) for some in keys]
-        return self.sides.reduce(self.numbers, functions, merge_counts, f"{self.who}: {label}")
+        return self.tables.reduce(self.numbers, functions, merge_counts, f"{self.who}: {label}")
 
     def gather(self, zones: Sequence[list[KeyRanges]]) -> list[list[PartialSort]]:
         """What each table has in zones of each column."""
         functions = [partial(_gather, self.numbers, some) for some in zones]
-        found = self.sides.reduce(self.numbers, functions, merge_contents, f"{self.who}: collect")
+        found = self.tables.reduce(self.numbers, functions, merge_contents, f"{self.who}: collect")
         return [list(map(PartialSort, *both)) for both in zip(zones, found, strict=True)]
 
 
@@ -95,18 +96,20 @@ def _gather(columns: Sequence[str], zones: list[KeyRanges], rows: Rows, span: Sp
     return contents_of(zones, [floats(rows, name) for name in columns])
 
 
-class Searches:
+class QuantileSearch:
     """The search for both tables' quantiles: ``narrow``, then ``quantiles``, then ``around``."""
 
-    def __init__(self, sides: Sides, numbers: Sequence[str], looks: tuple[Look, Look], needs: Need, who: str) -> None:
-        self.reading, self.looks, self.needs = _Reading(sides, numbers, who), looks, needs
-        self.samples = [look.samples for look in looks]
+    def __init__(
+        self, tables: TablePair, numbers: Sequence[str], found: tuple[FirstPass, FirstPass], needs: Need, who: str
+    ) -> None:
+        self.reading, self.found, self.needs = _Reading(tables, numbers, who), found, needs
+        self.samples = [one.samples for one in found]
         wanted = bool(needs & (Need.QUANTILES | Need.BINS)), bool(needs & Need.QUANTILES)
         self.ranks = [
             [_ranks(one.values) if asked else [] for one in side]
             for side, asked in zip(self.samples, wanted, strict=True)
         ]
-        self.sides = [list(map(Search, *side)) for side in zip(self.ranks, self.samples, strict=True)]
+        self.searches = [list(map(Search, *side)) for side in zip(self.ranks, self.samples, strict=True)]
         self.cuts: list[list[Keys]] = []
         self.counted: list[list[Positions]] = []
         self.known: list[list[PartialSort]] = []
@@ -126,14 +129,14 @@ class Searches:
             found = self._count(cuts, "count")
             if not self.counted:
                 self.cuts, self.counted = cuts, found
-            for side, some, counts in zip(self.sides, cuts, found, strict=True):
+            for side, some, counts in zip(self.searches, cuts, found, strict=True):
                 for search, keys, positions in zip(side, some, counts, strict=True):
                     search.narrow(keys, positions)
             cuts = self._splitters()
         return [Steps(*both) for both in zip(*self.counted, strict=True)] if self.needs & Need.STEPS else []
 
     def _splitters(self) -> list[list[Keys]]:
-        return [[search.splitters() for search in side] for side in self.sides]
+        return [[search.splitters() for search in side] for side in self.searches]
 
     def _count(self, keys: Sequence[list[Keys]], label: str) -> list[list[Positions]]:
         """Both tables' counts at keys; without a pass where they are known."""
@@ -149,35 +152,35 @@ class Searches:
 
     def quantiles(self) -> tuple[list[Floats], list[Floats]]:
         """The values at the wanted ranks."""
-        zones = [[search.zones for search in side] for side in self.sides]
+        zones = [[search.zones for search in side] for side in self.searches]
         if any(some for side in zones for some in side):
             self.known = self.reading.gather(self._with_around(zones))
-            for side, known in zip(self.sides, self.known, strict=True):
+            for side, known in zip(self.searches, self.known, strict=True):
                 for search, one in zip(side, known, strict=True):
                     search.answer(one)
         original, masked = (
             [search.values(ranks) for search, ranks in zip(side, some, strict=True)]
-            for side, some in zip(self.sides, self.ranks, strict=True)
+            for side, some in zip(self.searches, self.ranks, strict=True)
         )
         return original, masked
 
     def _with_around(self, zones: list[list[_Zones]]) -> list[list[KeyRanges]]:
-        """The zones of the open quantiles, and of what ``around`` will ask for unless that is too much."""
+        """The zones of the open quantiles, and of what ``around`` will ask for if that is not too much."""
         more = [
             [[*one, *other] for one, other in zip(*both, strict=True)]
             for both in zip(zones, self._around_zones(), strict=True)
         ]
         asked = [[key_ranges(some) for some in side] for side in more]
-        held = sum(
+        gathered = sum(
             zone.at_most(cuts, counted, sample.values)
             for side in zip(asked, self.cuts, self.counted, self.samples, strict=True)
             for zone, cuts, counted, sample in zip(*side, strict=True)
         )
-        return asked if held <= _GATHERED else [[key_ranges(some) for some in side] for side in zones]
+        return asked if gathered <= _GATHERED else [[key_ranges(some) for some in side] for side in zones]
 
     def _around_zones(self) -> tuple[list[_Zones], list[_Zones]]:
         """Where in both tables the values lie that ``around`` may ask for."""
-        brackets = [search.brackets_of(ranks) for search, ranks in zip(self.sides[0], self.ranks[0], strict=True)]
+        brackets = [search.brackets_of(ranks) for search, ranks in zip(self.searches[0], self.ranks[0], strict=True)]
         edges = brackets if self.needs & Need.BINS else [[] for _ in brackets]
         if not self.needs & Need.QUANTILES:
             return edges, edges
@@ -194,8 +197,8 @@ class Searches:
         original, masked = self._count([asked, edges], "around")
         within = [np.diff(_halves(len(cuts), found), axis=0)[0] for cuts, found in zip(edges, original, strict=True)]
         bins = [
-            list(map(partial(_bins, look.rows), edges, look.samples, found))
-            for look, found in zip(self.looks, (original, masked), strict=True)
+            list(map(partial(_bins, one.rows), edges, one.samples, counts))
+            for one, counts in zip(self.found, (original, masked), strict=True)
         ]
         return Around(within, (bins[0], bins[1]))
 
@@ -210,7 +213,7 @@ class Searches:
     @property
     def _reaches(self) -> list[float]:
         """How far from a quantile of each column a value counts as close."""
-        moments = self.looks[0].moments
+        moments = self.found[0].moments
         assert moments is not None
         return ((moments.high - moments.low) / WINDOW).tolist()
 

@@ -7,29 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
+from html import escape
 from operator import or_
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dpmask import registry
 from dpmask.errors import JobError, nearest
-from dpmask.measures import measure_function
-from dpmask.measures.utility.summary import Need, Summary, summarised
+from dpmask.measures import LOSSES, find_measure
+from dpmask.measures.measure import Measure, Need
+from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.results import Result
+from dpmask.table.table import Frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _WHO = "summarise"
-SHARED = (
-    "il1s",
-    "probabilistic_information_loss",
-    "moments",
-    "correlations",
-    "kolmogorov_smirnov",
-    "total_variation",
-    "hellinger",
-)
-"""The measures that share passes."""
-_TAKE_CATEGORIES = Need.BINS
 
 
-class Asked(Protocol):
+class Requested(Protocol):
     """A measure that somebody asks for: what the result is called, the measure, and its parameters."""
 
     @property
@@ -45,46 +40,57 @@ class Asked(Protocol):
         """Its parameters."""
 
 
-def groups_of(asked: Sequence[Asked], is_numeric: Callable[[str], bool]) -> list[list[Asked]]:
+def shared_measures() -> dict[str, Measure[Any]]:
+    """The measures that share passes, by name."""
+    return {name: one for name in LOSSES if (one := find_measure(name)).needs}
+
+
+def groups_of(requests: Sequence[Requested], is_numeric: Callable[[str], bool]) -> list[list[Requested]]:
     """Those measures that are better taken together: of the same columns, two or more, all of which they take."""
-    groups: dict[tuple[str, ...], list[Asked]] = {}
-    for one in asked:
+    groups: dict[tuple[str, ...], list[Requested]] = {}
+    for one in requests:
         columns = tuple(one.parameters.get("columns", ()))
-        if one.measure in SHARED and (_takes_categories(one.measure) or all(map(is_numeric, columns))):
+        measure = find_measure(one.measure)
+        if measure.needs and (measure.takes_categories or all(map(is_numeric, columns))):
             groups.setdefault(columns, []).append(one)
     return [group for group in groups.values() if len(group) > 1]
 
 
 def needs_of(measures: Iterable[str]) -> Need:
-    """What measures that share passes need of the tables, all together."""
-    return reduce(or_, (_module(name).NEEDS for name in measures))
+    """What measures that share passes need of the tables, all of them."""
+    return reduce(or_, (find_measure(name).needs for name in measures))
 
 
-def take_together(original: Any, masked: Any, group: Sequence[Asked], who: str) -> dict[str, Callable[[], Any]]:
+def take_together(
+    original: Frame, masked: Frame, group: Sequence[Requested], who: str
+) -> dict[str, Callable[[], Result]]:
     """What gives each measure of a group, from passes they share: the same as it would be alone."""
     columns = group[0].parameters["columns"]
-    found = summarised(original, masked, columns, needs_of(one.measure for one in group), who)
-    return {one.name: partial(_module(one.measure).result, found, **_others(one)) for one in group}
+    summary = summarised(original, masked, columns, needs_of(one.measure for one in group), who)
+    return {one.name: partial(_from_summary, one.measure, summary, **_others(one)) for one in group}
 
 
-def _others(asked: Asked) -> dict[str, Any]:
-    return {name: value for name, value in asked.parameters.items() if name != "columns"}
+def _others(request: Requested) -> dict[str, Any]:
+    return {name: value for name, value in request.parameters.items() if name != "columns"}
 
 
-def _takes_categories(measure: str) -> bool:
-    return bool(_module(measure).NEEDS & _TAKE_CATEGORIES)
+def _from_summary(name: str, summary: Summary, **parameters: Any) -> Result:
+    from_summary = find_measure(name).from_summary
+    assert from_summary is not None
+    result: Result = from_summary(summary, **parameters)
+    return result
 
 
-class Measured(Mapping[str, Any]):
-    """Measures by name. Each is worked out when it is asked for, and may then refuse the columns by an error."""
+class SharedResults(Mapping[str, Result]):
+    """Results by measure. Each is worked out when it is asked for, and may then refuse the columns by an error."""
 
-    def __init__(self, found: Summary, names: Sequence[str]) -> None:
-        self._found, self._names = found, tuple(names)
+    def __init__(self, summary: Summary, names: Sequence[str]) -> None:
+        self._summary, self._names = summary, tuple(names)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Result:
         if name not in self._names:
             raise KeyError(name)
-        return _module(name).result(self._found)
+        return _from_summary(name, self._summary)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -92,34 +98,61 @@ class Measured(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._names)
 
+    def __repr__(self) -> str:
+        return f"SharedResults({', '.join(self._names)}; of {', '.join(self._summary.columns)})"
 
-def summarise(original: Any, masked: Any, *, columns: Sequence[str], measures: Sequence[str] | None = None) -> Measured:
-    """The measures, all unless some are named, of two tables paired by index or position.
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each number of each measure."""
+        import pandas as pd
 
-    Columns may be numbers or categories; measures that take numbers only see the numbers among them.
+        return pd.concat({name: one.to_frame() for name, one in self.items()}, names=["measure", None])
+
+    def _repr_html_(self) -> str:
+        """The tables of all measures, for notebooks."""
+        return "".join(f"<h4>{escape(name)}</h4>{one._repr_html_()}" for name, one in self.items())
+
+
+def summarise(
+    original: Frame, masked: Frame, *, columns: Sequence[str], measures: Sequence[str] | None = None
+) -> SharedResults:
+    """Several measures of information loss, from passes they share.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        Numbers or categories; measures that take numbers only see the numbers among them.
+    measures
+        The measures' names; by default all that share passes and that the columns suffice for.
+
+    Returns
+    -------
+    SharedResults
+        A mapping from each measure's name to its result.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"income": [0.0, 2.0, 4.0]})
+    >>> masked = pandas.DataFrame({"income": [0.0, 3.0, 4.0]})
+    >>> dpmask.utility.summarise(original, masked, columns=["income"], measures=["il1s", "moments"])
+    SharedResults(il1s, moments; of income)
     """
-    names = _known(measures)
-    found = summarised(original, masked, columns, needs_of(names), _WHO)
+    known = shared_measures()
+    names = _known(measures, known)
+    summary = summarised(original, masked, columns, needs_of(names), _WHO)
     if measures is None:
-        names = [name for name in names if _fits(name, len(found.numbers))]
-    return Measured(found, names)
+        numbers = len(summary.numbers)
+        names = [name for name in names if known[name].takes_categories or numbers >= known[name].least_columns]
+    return SharedResults(summary, names)
 
 
-def _known(measures: Sequence[str] | None) -> list[str]:
-    names = list(SHARED if measures is None else measures)
+def _known(measures: Sequence[str] | None, known: Mapping[str, Measure[Any]]) -> list[str]:
+    names = list(known if measures is None else measures)
     if not names:
-        raise JobError(f"{_WHO}: measures must name one or more of {', '.join(SHARED)}; got none.")
+        raise JobError(f"{_WHO}: measures must name one or more of {', '.join(known)}; got none.")
     for name in names:
-        if name not in SHARED:
-            raise JobError(f"{_WHO}: '{name}' shares no passes with others. {nearest(name, SHARED)}")
+        if name not in known:
+            raise JobError(f"{_WHO}: '{name}' shares no passes with others. {nearest(name, known)}")
     return names
-
-
-def _fits(name: str, numbers: int) -> bool:
-    """Whether there are enough numbers for a measure."""
-    least = 0 if _takes_categories(name) else getattr(_module(name), "LEAST_COLUMNS", 1)
-    return numbers >= least
-
-
-def _module(name: str) -> Any:
-    return registry.module_of(measure_function(name))

@@ -1,4 +1,4 @@
-"""What measures share that compare the shares of a column's values before and after masking.
+"""What measures have in common that compare the shares of a column's values before and after masking.
 
 Categories are compared value by value, numbers in 20 bins between the original's 5 %, 10 %, ..., 95 % quantiles (exact
 order statistics, each edge once); missing is a value too. Three or four passes over each table, one where there are no
@@ -7,33 +7,27 @@ numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from dpmask.kernels.order.float_order import Floats
-from dpmask.measures.utility.summary import Need, Summary
+from dpmask.measures.measure import Measure, Need
+from dpmask.measures.utility.summary import Summary
+from dpmask.results import Loss
 from dpmask.table.row_keys import require_groupable
 
-NEEDS = Need.BINS
+WORSE = "0 means the same shares, 1 nothing in common; larger means more information lost."
 
 
-@dataclass(frozen=True)
-class ShareDistance:
+@dataclass(frozen=True, kw_only=True)
+class ShareDistance(Loss, abstract=True):
     """``value`` is the mean over the columns, ``largest`` the largest; ``parts`` has each column's own."""
 
-    value: float
     largest: float
-    parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("value", "largest")
-    public: ClassVar[bool] = True
-    direction: ClassVar[str] = "0 means the same shares, 1 nothing in common; larger means more information lost."
-
-    def to_dict(self) -> dict[str, Any]:
-        """The numbers, for JSON."""
-        return {**vars(self), "parts": dict(self.parts)}
 
 
 Distance = TypeVar("Distance", bound=ShareDistance)
@@ -45,12 +39,15 @@ def share_distance(
     """The distances of all columns, from a summary of both tables."""
     shares = zip(found.columns, found.shares(who), strict=True)
     parts = {name: float(between(before, after)) for name, (before, after) in shares}
-    return kind(sum(parts.values()) / len(parts), max(parts.values()), parts)
+    return kind(value=sum(parts.values()) / len(parts), largest=max(parts.values()), parts=parts)
 
 
-def check_for(who: str) -> Callable[..., None]:
-    """What refuses columns whose values cannot be told apart."""
-    return partial(_check, who)
+def share_measure(
+    function: Callable[..., Distance], kind: type[Distance], from_summary: Callable[[Summary], Distance]
+) -> Measure[Distance]:
+    """A measure of such distances."""
+    check = partial(_check, function.__name__)
+    return Measure(function=function, result=kind, check=check, needs=Need.BINS, from_summary=from_summary)
 
 
 def _check(who: str, schema: Any, *, columns: Sequence[str]) -> None:

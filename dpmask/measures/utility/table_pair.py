@@ -1,4 +1,4 @@
-"""Two tables that passes go over together: each by itself, or their records side by side.
+"""Two tables that a pass reads together: each by itself, or their records side by side.
 
 Tables are read each by itself, so that they may have different records. Distances need records side by side: lakes of
 as many records are then read so and nothing else; other tables are paired besides, as a record that masking dropped
@@ -15,15 +15,15 @@ from dpmask.engine.passes import Span
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import is_numeric, require_known
 from dpmask.table.pairs import masked_name, pair
-from dpmask.table.table import Table, as_table
+from dpmask.table.table import Frame, Table, as_table
 
 _Found = TypeVar("_Found")
-_Beside = TypeVar("_Beside")
+_Paired = TypeVar("_Paired")
 _Function = Callable[[Rows, Span], _Found]
 
 
-class Sides(NamedTuple):
-    """The two tables, or one with their records side by side; and these, where somebody asked for them."""
+class TablePair(NamedTuple):
+    """The two tables, or one with their records side by side; and the paired records, where they are needed."""
 
     tables: tuple[Table, ...]
     pairs: Table | None = None
@@ -65,34 +65,34 @@ class Sides(NamedTuple):
         both = partial(_both, tuple(columns), functions)
         return self.tables[0].reduce_rows(_twice(columns), both, partial(_merge_both, merge), label)
 
-    def reduce_beside(
+    def reduce_with_pairs(
         self,
         columns: Sequence[str],
         functions: Sequence[_Function[_Found]],
         merge: Callable[[_Found, _Found], _Found],
-        beside: Callable[[Rows], _Beside],
-        merge_beside: Callable[[_Beside, _Beside], _Beside],
+        of_pairs: Callable[[Rows], _Paired],
+        merge_pairs: Callable[[_Paired, _Paired], _Paired],
         label: str,
-    ) -> tuple[list[_Found], _Beside]:
+    ) -> tuple[list[_Found], _Paired]:
         """The same, and a function of the records side by side: in the same pass where that is how they are read."""
         assert self.pairs is not None
         if len(self.tables) > 1:
-            gaps = self.pairs.reduce_rows(_twice(columns), partial(_beside, beside), merge_beside, f"{label} at pairs")
-            return self.reduce(columns, functions, merge, label), gaps
-        task = partial(_both_and_beside, partial(_both, tuple(columns), functions), beside)
-        merged = partial(_merge_beside, partial(_merge_both, merge), merge_beside)
+            found = self.pairs.reduce_rows(_twice(columns), partial(_alone, of_pairs), merge_pairs, f"{label} at pairs")
+            return self.reduce(columns, functions, merge, label), found
+        task = partial(_both_and_pairs, partial(_both, tuple(columns), functions), of_pairs)
+        merged = partial(_merge_with_pairs, partial(_merge_both, merge), merge_pairs)
         return self.pairs.reduce_rows(_twice(columns), task, merged, label)
 
 
-def sides_of(original: Any, masked: Any, columns: Sequence[str], who: str, *, beside: bool) -> Sides:
-    """The two tables, with their records side by side if that is asked for."""
-    pairs = pair(original, masked, columns, who) if beside else None
+def table_pair(original: Frame, masked: Frame, columns: Sequence[str], who: str, *, paired: bool) -> TablePair:
+    """The two tables, with their records side by side if ``paired``."""
+    pairs = pair(original, masked, columns, who) if paired else None
     if pairs and isinstance(original, Table) and isinstance(masked, Table) and original.rows == masked.rows:
-        return Sides((pairs,), pairs)
+        return TablePair((pairs,), pairs)
     tables = as_table(original, who), as_table(masked, who)
     for table in tables:
         require_known(table.masked_schema, columns, who)
-    return Sides(tables, pairs)
+    return TablePair(tables, pairs)
 
 
 def _twice(columns: Sequence[str]) -> list[str]:
@@ -100,21 +100,21 @@ def _twice(columns: Sequence[str]) -> list[str]:
 
 
 def _both(columns: tuple[str, ...], functions: Sequence[_Function[_Found]], rows: Rows, span: Span) -> list[_Found]:
-    sides = rows.select(columns), rows.select([masked_name(name) for name in columns]).rename_columns(list(columns))
-    return [function(side, span) for function, side in zip(functions, sides, strict=True)]
+    tables = rows.select(columns), rows.select([masked_name(name) for name in columns]).rename_columns(list(columns))
+    return [function(table, span) for function, table in zip(functions, tables, strict=True)]
 
 
 def _merge_both(merge: Callable[..., _Found], left: list[_Found], right: list[_Found]) -> list[_Found]:
     return [merge(one, two) for one, two in zip(left, right, strict=True)]
 
 
-def _beside(beside: Callable[[Rows], _Beside], rows: Rows, span: Span) -> _Beside:
-    return beside(rows)
+def _alone(function: Callable[[Rows], _Paired], rows: Rows, span: Span) -> _Paired:
+    return function(rows)
 
 
-def _both_and_beside(both: Callable[..., Any], beside: Callable[..., Any], rows: Rows, span: Span) -> tuple[Any, Any]:
-    return both(rows, span), beside(rows)
+def _both_and_pairs(both: Callable[..., Any], pairs: Callable[..., Any], rows: Rows, span: Span) -> tuple[Any, Any]:
+    return both(rows, span), pairs(rows)
 
 
-def _merge_beside(both: Callable[..., Any], beside: Callable[..., Any], left: Any, right: Any) -> tuple[Any, Any]:
-    return both(left[0], right[0]), beside(left[1], right[1])
+def _merge_with_pairs(both: Callable[..., Any], pairs: Callable[..., Any], left: Any, right: Any) -> tuple[Any, Any]:
+    return both(left[0], right[0]), pairs(left[1], right[1])

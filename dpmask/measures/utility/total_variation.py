@@ -7,26 +7,31 @@ share of records that would have to change for the two distributions to be one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from dpmask.kernels.order.float_order import Floats
-from dpmask.measures.utility.shares import NEEDS, ShareDistance, check_for, share_distance
+from dpmask.measures.measure import Need
+from dpmask.measures.utility.shares import WORSE, ShareDistance, share_distance, share_measure
 from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.results import Term
+from dpmask.table.table import Frame
 
 _WHO = "total_variation"
-check = check_for(_WHO)
 
 
+@dataclass(frozen=True, kw_only=True)
 class TotalVariation(ShareDistance):
     """``value`` is the mean over the columns, ``largest`` the largest; ``parts`` has each column's own."""
 
-    definition: ClassVar[str] = (
+    about: ClassVar[Term] = Term(
         "Half the sum of |p - p'| over the shares of a column's values before and after masking: categories by value, "
-        "numbers in 20 quantile bins of the original; the mean, and the largest, over the columns."
+        "numbers in 20 quantile bins of the original; the mean, and the largest, over the columns.",
+        WORSE,
+        "Levin, Peres and Wilmer 2009, Markov Chains and Mixing Times, chapter 4",
     )
-    source: ClassVar[str] = "Levin, Peres and Wilmer 2009, Markov Chains and Mixing Times, chapter 4."
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -37,15 +42,38 @@ class TotalVariation(ShareDistance):
         )
 
 
-def total_variation(original: Any, masked: Any, *, columns: Sequence[str]) -> TotalVariation:
-    """Total variation distances between two tables' columns, numbers or categories."""
-    return result(summarised(original, masked, columns, NEEDS, _WHO))
+def total_variation(original: Frame, masked: Frame, *, columns: Sequence[str]) -> TotalVariation:
+    """Total variation distances between columns before and after masking.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
+    columns
+        The columns to compare, numbers or categories.
+
+    Returns
+    -------
+    TotalVariation
+        The mean and the largest distance of a column, and each column's own in ``parts``.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"region": ["north", "north", "south", "east"]})
+    >>> masked = pandas.DataFrame({"region": ["north", "north", "south", "south"]})
+    >>> round(dpmask.utility.total_variation(original, masked, columns=["region"]).value, 4)
+    0.25
+    """
+    return _from_summary(summarised(original, masked, columns, Need.BINS, _WHO))
 
 
-def result(found: Summary) -> TotalVariation:
-    """The distances, from a summary of both tables."""
+def _from_summary(found: Summary) -> TotalVariation:
     return share_distance(TotalVariation, _between, found, _WHO)
 
 
 def _between(p: Floats, q: Floats) -> float:
     return float(0.5 * np.abs(p - q).sum())
+
+
+MEASURE = share_measure(total_variation, TotalVariation, _from_summary)
