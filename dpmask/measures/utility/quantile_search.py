@@ -151,7 +151,7 @@ class Searches:
         """The values at the wanted ranks."""
         zones = [[search.zones for search in side] for side in self.sides]
         if any(some for side in zones for some in side):
-            self.known = self.reading.contents_of(self._with_around(zones))
+            self.known = self.reading.gather(self._with_around(zones))
             for side, known in zip(self.sides, self.known, strict=True):
                 for search, one in zip(side, known, strict=True):
                     search.answer(one)
