@@ -26,14 +26,7 @@ from dpmask.kernels.order.float_order import (
     merge_counts,
     order_keys,
 )
-from dpmask.kernels.order.partial_sort import (
-    KeyRanges,
-    PartialSort,
-    RangeContents,
-    contents_of,
-    key_ranges,
-    merge_contents,
-)
+from dpmask.kernels.order.partial_sort import Contents, KeyRanges, PartialSort, contents_of, key_ranges, merge_contents
 from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
@@ -80,7 +73,7 @@ def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: 
     zones = [key_ranges(search.zones) for search in searches]
     if any(len(some.ends) for some in zones):
         task = table.on_floats(columns, partial(_gather, zones))
-        gathered: list[RangeContents] = reduce_blocks(task, merge_contents, table.blocks, f"{label}: collect")
+        gathered: list[Contents] = reduce_blocks(task, merge_contents, table.blocks, f"{label}: collect")
         for search, some, part in zip(searches, zones, gathered, strict=True):
             search.answer(PartialSort(some, part))
     return [Ordered(search.size, search.values(rows)) for search, rows in zip(searches, wanted, strict=True)]
@@ -218,7 +211,7 @@ def _count(splitters: Sequence[Keys], columns: list[Floats], span: Span) -> list
     return count_at(splitters, columns)
 
 
-def _gather(zones: Sequence[KeyRanges], columns: list[Floats], span: Span) -> list[RangeContents]:
+def _gather(zones: Sequence[KeyRanges], columns: list[Floats], span: Span) -> list[Contents]:
     return contents_of(zones, columns)
 
 
