@@ -7,41 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.errors import InputError
+from dpmask.kernels.covariance import CovarianceSums
+from dpmask.kernels.moments import Moments
 from dpmask.lake.footers import is_empty_range
 from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
-
-
-class ColumnSummary(Protocol):
-    """What is asked of a summary of columns, weighted or not; each has an entry for each column."""
-
-    @property
-    def values(self) -> Counts:
-        """How many values are present and finite."""
-
-    @property
-    def infinite(self) -> Counts:
-        """How many are infinite."""
-
-    @property
-    def low(self) -> Floats:
-        """The smallest one."""
-
-    @property
-    def high(self) -> Floats:
-        """The largest one."""
-
-    @property
-    def sd(self) -> Floats:
-        """The standard deviation."""
+ColumnSummary = Moments | CovarianceSums
 
 
 def require_finite(found: ColumnSummary, columns: Sequence[str], who: str, *, what: str = "column") -> None:

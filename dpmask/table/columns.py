@@ -92,23 +92,26 @@ def room(count: int) -> Floats:
 
 def with_floats(rows: Rows, column: str, values: Floats) -> Rows:
     """The rows with this column's values replaced, its type and its nulls kept. Integers and decimals are rounded."""
-    place = rows.schema.get_field_index(column)
-    field = rows.schema.field(place)
-    old = rows.column(place)
-    valid = None
-    if old.null_count:
-        valid = whole_array(old.is_valid()).buffers()[1]
-        values = np.where(np.isnan(values), 0.0, values) if not pa.types.is_floating(field.type) else values
-    return rows.set_column(place, field, of_type(values, field.type, valid))
+    field, valid = rows.schema.field(column), _validity(rows, column)
+    if valid is not None and not pa.types.is_floating(field.type):
+        values = np.where(np.isnan(values), 0.0, values)
+    return _replaced(rows, field, of_type(values, field.type, valid))
 
 
 def as_floats(rows: Rows, column: str, values: Floats) -> Rows:
     """The rows with this column's values replaced by doubles, whatever its type was; its nulls are kept."""
-    place = rows.schema.get_field_index(column)
-    old = rows.column(place)
-    valid = whole_array(old.is_valid()).buffers()[1] if old.null_count else None
-    array = pa.Array.from_buffers(pa.float64(), len(values), [valid, pa.py_buffer(values)])
-    return rows.set_column(place, _float_field(rows.schema.field(place)), array)
+    array = pa.Array.from_buffers(pa.float64(), len(values), [_validity(rows, column), pa.py_buffer(values)])
+    return _replaced(rows, _float_field(rows.schema.field(column)), array)
+
+
+def _validity(rows: Rows, column: str) -> Any:
+    """Which values are there, as Arrow's bits; None where all are."""
+    old = rows.column(column)
+    return whole_array(old.is_valid()).buffers()[1] if old.null_count else None
+
+
+def _replaced(rows: Rows, field: Any, array: Any) -> Rows:
+    return rows.set_column(rows.schema.get_field_index(field.name), field, array)
 
 
 def float_schema(schema: Any, columns: Iterable[str]) -> Any:
@@ -125,11 +128,9 @@ def _float_field(field: Any) -> Any:
 
 def with_missing(rows: Rows, column: str, values: Floats) -> Rows:
     """The rows with this column's values replaced, its type kept; NaN becomes null, whatever was there before."""
-    place = rows.schema.get_field_index(column)
-    field = rows.schema.field(place)
-    missing = np.isnan(values)
+    field, missing = rows.schema.field(column), np.isnan(values)
     valid = pa.array(~missing).buffers()[1] if missing.any() else None
-    return rows.set_column(place, field, of_type(np.where(missing, 0.0, values), field.type, valid))
+    return _replaced(rows, field, of_type(np.where(missing, 0.0, values), field.type, valid))
 
 
 def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:
@@ -156,13 +157,10 @@ def stored(rows: Rows, column: str) -> NDArray[Any]:
 
 def with_stored(rows: Rows, column: str, places: NDArray[np.int64], values: NDArray[Any]) -> Rows:
     """The rows with other stored values of this column at some places, none of them null."""
-    place = rows.schema.get_field_index(column)
-    field, old = rows.schema.field(place), rows.column(place)
-    valid = whole_array(old.is_valid()).buffers()[1] if old.null_count else None
-    changed = stored(rows, column).copy()
+    field, changed = rows.schema.field(column), stored(rows, column).copy()
     changed[places] = values
-    array = pa.Array.from_buffers(field.type, len(changed), [valid, pa.py_buffer(changed.view(np.uint8))])
-    return rows.set_column(place, field, array)
+    buffers = [_validity(rows, column), pa.py_buffer(changed.view(np.uint8))]
+    return _replaced(rows, field, pa.Array.from_buffers(field.type, len(changed), buffers))
 
 
 def whole_array(chunked: Any) -> Any:

@@ -28,8 +28,8 @@ from dpmask.kernels.order.float_order import (
     order_keys,
 )
 from dpmask.kernels.order.partial_sort import (
+    Contents,
     PartialSort,
-    RangeContents,
     contents_of,
     key_ranges,
     merge_contents,
@@ -77,7 +77,7 @@ def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: 
         splitters = [search.splitters() for search in searches]
     zones = [key_ranges(search.zones) for search in searches]
     if any(len(some.ends) for some in zones):
-        gathered: list[RangeContents] = table.reduce(
+        gathered: list[Contents] = table.reduce(
             columns, partial(contents_of, zones), merge_contents, f"{label}: collect"
         )
         for search, some, part in zip(searches, zones, gathered, strict=True):

@@ -63,70 +63,70 @@ def read_taxonomy(given: Any, who: str) -> Branch:
     if isinstance(given, Branch):
         return given
     place = str(given) if not isinstance(given, Mapping | list) else "the taxonomy"
-    told = f"{who}: {place}"
-    tree = _read(str(given), told) if not isinstance(given, Mapping | list) else _root(given, told)
+    label = f"{who}: {place}"
+    tree = _read(str(given), label) if not isinstance(given, Mapping | list) else _root(given, label)
     names = [node.value for node in tree.nodes()]
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
-        raise JobError(f"{told}: names '{twice[0]}' more than once. Give every value and level its own name.")
+        raise JobError(f"{label}: names '{twice[0]}' more than once. Give every value and level its own name.")
     return tree
 
 
-def _read(url: str, told: str) -> Branch:
+def _read(url: str, label: str) -> Branch:
     try:
         text = Place(url).read().decode()
     except InputError:
-        raise JobError(f"{told}: there is no such file.") from None
+        raise JobError(f"{label}: there is no such file.") from None
     except UnicodeDecodeError:
-        raise JobError(f"{told}: is not UTF-8 text.") from None
+        raise JobError(f"{label}: is not UTF-8 text.") from None
     if not url.lower().endswith((".yaml", ".yml", ".json")):
-        return _from_table(text, told)
+        return _from_table(text, label)
     try:
         values = json.loads(text) if url.lower().endswith(".json") else yaml.safe_load(text)
     except (ValueError, RecursionError, yaml.YAMLError):
-        raise JobError(f"{told}: is not valid {'JSON' if url.lower().endswith('.json') else 'YAML'}.") from None
-    return _root(values, told)
+        raise JobError(f"{label}: is not valid {'JSON' if url.lower().endswith('.json') else 'YAML'}.") from None
+    return _root(values, label)
 
 
-def _root(given: Any, told: str) -> Branch:
+def _root(given: Any, label: str) -> Branch:
     if isinstance(given, Mapping) and isinstance(given.get("tree"), Mapping):
         given = given["tree"]
-    branches = _branches(given, told, 0)
+    branches = _branches(given, label, 0)
     return branches[0] if len(branches) == 1 else Branch(_ROOT, branches)
 
 
-def _branches(given: Any, told: str, depth: int) -> tuple[Branch, ...]:
+def _branches(given: Any, label: str, depth: int) -> tuple[Branch, ...]:
     """What stands in one place of the file: nodes, in order."""
     if depth > _DEEPEST:
-        raise JobError(f"{told}: is deeper than {_DEEPEST} levels.")
+        raise JobError(f"{label}: is deeper than {_DEEPEST} levels.")
     if given is None:
         return ()
     if isinstance(given, list):
-        return tuple(branch for one in given for branch in _branches(one, told, depth + 1))
+        return tuple(branch for one in given for branch in _branches(one, label, depth + 1))
     if isinstance(given, Mapping):
         if "value" in given and set(given) <= {"value", "children"}:
-            return (Branch(_name(given["value"], told), _branches(given.get("children"), told, depth + 1)),)
-        return tuple(Branch(_name(name, told), _branches(below, told, depth + 1)) for name, below in given.items())
-    return (Branch(_name(given, told)),)
+            return (Branch(_name(given["value"], label), _branches(given.get("children"), label, depth + 1)),)
+        return tuple(Branch(_name(name, label), _branches(below, label, depth + 1)) for name, below in given.items())
+    return (Branch(_name(given, label)),)
 
 
-def _name(value: Any, told: str) -> str:
+def _name(value: Any, label: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if value is None or isinstance(value, Mapping | list):
-        raise JobError(f"{told}: a value must be text or a number; got {type(value).__name__}.")
+        raise JobError(f"{label}: a value must be text or a number; got {type(value).__name__}.")
     return str(value)
 
 
-def _from_table(text: str, told: str) -> Branch:
+def _from_table(text: str, label: str) -> Branch:
     """A tree from lines of a value and its levels; a level that repeats what is below it adds nothing."""
     lines = [[part.strip() for part in line.split(";")] for line in text.splitlines() if line.strip()]
     if not lines or len({len(line) for line in lines}) > 1 or len(lines[0]) < 2:  # noqa: PLR2004
-        raise JobError(f"{told}: must have lines of the same number of parts, such as 'value;level 1;*'.")
+        raise JobError(f"{label}: must have lines of the same number of parts, such as 'value;level 1;*'.")
     tree: dict[str, Any] = {}
     for line in lines:
         path = [part for place, part in enumerate(line) if not place or part != line[place - 1]]
         below = tree
         for part in reversed(path):
             below = below.setdefault(part, {})
-    return _root({name: below or None for name, below in tree.items()}, told)
+    return _root({name: below or None for name, below in tree.items()}, label)

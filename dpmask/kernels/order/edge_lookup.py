@@ -6,6 +6,8 @@ each of them fine ones, even between its first and its last edge and as many as 
 hold one edge at most, also where values are skewed or in clumps. A value is compared with that one edge; where a cell
 has several its place is found by halving. Cells are worked out a strip at a time, in a loop of its own that becomes
 vector instructions.
+
+The lookup enters compiled functions, so its fields are arrays and floats alone.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def key_ranges(pairs: Sequence[tuple[int, int]]) -> KeyRanges:
     return KeyRanges(ends, np.cumsum(started - ended)[:-1] > 0)
 
 
-class RangeContents(NamedTuple):
+class Contents(NamedTuple):
     """How many values lie below, and at or below, each end of a zone; and the values strictly inside zones."""
 
     below: Counts
@@ -63,23 +63,23 @@ class RangeContents(NamedTuple):
     inside: Keys
 
 
-def contents_of(zones: Sequence[KeyRanges], columns: Sequence[Floats]) -> list[RangeContents]:
+def contents_of(zones: Sequence[KeyRanges], columns: Sequence[Floats]) -> list[Contents]:
     """What one block has in each column's zones; NaN is a missing value."""
     return [_gathered(some, values) for some, values in zip(zones, columns, strict=True)]
 
 
-def _gathered(zones: KeyRanges, values: Floats) -> RangeContents:
+def _gathered(zones: KeyRanges, values: Floats) -> Contents:
     wanted = np.zeros(2 * len(zones.ends) + 2, np.bool_)
     wanted[2:-2:2] = zones.wanted
     counts, rows = edge_counts_and_rows(values, edge_lookup(from_keys(zones.ends)), wanted)
     sums = np.cumsum(counts)[:-2].reshape(-1, 2)
-    return RangeContents(sums[:, 0], sums[:, 1], order_keys(values[rows]))
+    return Contents(sums[:, 0], sums[:, 1], order_keys(values[rows]))
 
 
-def merge_contents(left: list[RangeContents], right: list[RangeContents]) -> list[RangeContents]:
+def merge_contents(left: list[Contents], right: list[Contents]) -> list[Contents]:
     """What both parts have in the zones."""
     return [
-        RangeContents(one.below + two.below, one.through + two.through, np.concatenate([one.inside, two.inside]))
+        Contents(one.below + two.below, one.through + two.through, np.concatenate([one.inside, two.inside]))
         for one, two in zip(left, right, strict=True)
     ]
 
@@ -87,7 +87,7 @@ def merge_contents(left: list[RangeContents], right: list[RangeContents]) -> lis
 class PartialSort:
     """A whole column, known in its zones."""
 
-    def __init__(self, zones: KeyRanges, part: RangeContents) -> None:
+    def __init__(self, zones: KeyRanges, part: Contents) -> None:
         self.zones, self.below, self.through = zones, part.below, part.through
         self.inside = np.sort(part.inside)
 

@@ -30,9 +30,9 @@ from dpmask.kernels.order.float_order import (
     window,
 )
 from dpmask.kernels.order.partial_sort import (
+    Contents,
     KeyRanges,
     PartialSort,
-    RangeContents,
     contents_of,
     key_ranges,
     merge_contents,
@@ -92,7 +92,7 @@ def _count(columns: Sequence[str], keys: list[Keys], rows: Rows, span: Span) -> 
     return count_at(keys, [floats(rows, name) for name in columns])
 
 
-def _gather(columns: Sequence[str], zones: list[KeyRanges], rows: Rows, span: Span) -> list[RangeContents]:
+def _gather(columns: Sequence[str], zones: list[KeyRanges], rows: Rows, span: Span) -> list[Contents]:
     return contents_of(zones, [floats(rows, name) for name in columns])
 
 

@@ -77,10 +77,6 @@ class Encoder(ABC):
 class CodeEncoder(Encoder):
     """A code from 0 to size - 1 for each row; ``size`` itself stands for a value that was not there when learning."""
 
-    @abstractmethod
-    def encode(self, rows: Rows) -> Codes:
-        """The code of each row."""
-
 
 class NumberEncoder(Encoder):
     """One or more numbers for each row."""

@@ -33,13 +33,9 @@ class CategoryEncoder(CodeEncoder):
 
     def encode(self, rows: Rows) -> Codes:
         """The code of each row."""
-        code = partial(_code, self.known, self.size)
-        codes: Codes = text_values(rows, self.column).lookup(code, len(self.known), np.int64)
+        known, size = self.known, self.size
+        codes: Codes = text_values(rows, self.column).lookup(lambda text: known.get(text, size), len(known), np.int64)
         return codes
-
-
-def _code(known: Mapping[str, int], unknown: int, text: str) -> int:
-    return known.get(text, unknown)
 
 
 def count_texts(table: Table, columns: Sequence[str], who: str, *, most: int | None = None) -> dict[str, TextCounts]:

@@ -45,8 +45,7 @@ class KeyEncoder(CodeEncoder):
         return np.searchsorted(self.known, row_keys(rows, [self.column]).first)
 
 
-def count_keys(rows: Rows, column: str, *, most: int) -> ValueCounts:
-    """How often each value of a block's column occurs, by key."""
+def _count_keys(rows: Rows, column: str, *, most: int) -> ValueCounts:
     return value_counts(row_keys(rows, [column]).first, most)
 
 
@@ -60,7 +59,7 @@ def value_encoders(
     schemas = [one.masked_schema for one in tables]
     numeric = {name for name in columns if in_order and all(is_numeric(one.field(name).type) for one in schemas)}
     distinct = partial(DistinctNumbers.of, most=_FEW_NUMBERS)
-    count = partial(count_keys, most=_MANY_CATEGORIES)
+    count = partial(_count_keys, most=_MANY_CATEGORIES)
     looks: dict[str, Look[Any]] = {name: distinct if name in numeric else count for name in columns}
     found = [learn(table, looks, f"{who}: values") for table in tables]
     values = {name: found[0][name] if len(found) == 1 else found[0][name].plus(found[1][name]) for name in columns}
