@@ -8,12 +8,15 @@ import os
 import sys
 import time
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpmask.engine.progress import Watcher, retry_line, timestamp
 from dpmask.errors import Interrupted, StorageError
+
+if TYPE_CHECKING:
+    from dpmask.job.outcome import Outcome
 
 
 def say(text: str, *, err: bool = False, end: bool = True) -> None:
@@ -102,27 +105,27 @@ def log_as_events() -> None:
     logging.captureWarnings(True)
 
 
-def say_released(outcome: dict[str, Any]) -> None:
+def say_released(outcome: Outcome) -> None:
     """What came of a run that ended well."""
-    for warning in outcome.get("warnings", []):
+    for warning in outcome.warnings or []:
         say(f"Warning: {warning}")
-    for measure in outcome.get("measures", []):
-        say(f"{measure['name']}: {measure['explanation']}")
-    for rule in outcome.get("policy", []):
-        say(f"policy: {rule['rule']} holds")
-    say(f"Internal report: {outcome['report']}")
-    if outcome["status"] == "released":
-        say(f"Released {outcome['rows']:,} records in {count(outcome['files'], 'file')} to {outcome['release']}")
+    for measure in outcome.measures or []:
+        say(f"{measure.name}: {measure.explanation}")
+    for rule in outcome.policy or []:
+        say(f"policy: {rule.rule} holds")
+    say(f"Internal report: {outcome.report}")
+    if outcome.status == "released":
+        say(f"Released {outcome.rows:,} records in {count(outcome.files or 0, 'file')} to {outcome.release}")
     else:
-        say(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
+        say(f"Already released {outcome.rows:,} records at {outcome.release}; nothing was changed")
 
 
-def say_failed(outcome: dict[str, Any]) -> None:
+def say_failed(outcome: Outcome) -> None:
     """Why a run ended without a release."""
-    complain(outcome["error"])
-    if "report" in outcome:
-        say(f"Internal report: {outcome['report']}", err=True)
-    if "checkpoint" in outcome and outcome["exit_code"] in {StorageError.exit_code, Interrupted.exit_code}:
+    complain(outcome.error or "")
+    if outcome.report:
+        say(f"Internal report: {outcome.report}", err=True)
+    if outcome.checkpoint and outcome.exit_code in {StorageError.exit_code, Interrupted.exit_code}:
         say("To go on from where it stopped, run it again with --resume.", err=True)
 
 

@@ -45,7 +45,7 @@ def sweep(
     from dpmask.job.sweep import sweep as make_sweep
 
     with working(scheduler, cluster) as progress:
-        swept = make_sweep(job, over, risk=risk, loss=loss, report=report, tell=progress.stage)
+        swept = make_sweep(job, over, risk=risk, loss=loss, report=report, progress=progress.stage)
     if as_json:
         say(json.dumps(swept, indent=1))
         return

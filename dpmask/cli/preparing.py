@@ -85,12 +85,13 @@ def taxonomy_check(file: str, lake: str, column: str | None, scheduler: str | No
 
 
 @click.command()
+@click.argument("of", type=click.Choice(["job", "result"]), default="job")
 @told
-def schema() -> None:
-    """Print the JSON Schema of the job file, for editors and checks."""
-    from dpmask.job.model import json_schema
+def schema(of: str) -> None:
+    """Print the JSON Schema of the job file, or of a run's result: result.json and what run --json prints."""
+    from dpmask.job import model, outcome
 
-    say(json.dumps(json_schema(), indent=1))
+    say(json.dumps((outcome if of == "result" else model).json_schema(), indent=1))
 
 
 @click.command()

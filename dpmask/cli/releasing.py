@@ -62,11 +62,11 @@ def run(
     if not as_events:
         progress.close()
     if as_json:
-        say(json.dumps(outcome, indent=1))
-    if outcome["exit_code"]:
+        say(json.dumps(outcome.to_dict(), indent=1))
+    if outcome.exit_code:
         if not as_events:
             say_failed(outcome)
-        sys.exit(outcome["exit_code"])
+        sys.exit(outcome.exit_code)
     if not as_json:
         say_released(outcome)
 

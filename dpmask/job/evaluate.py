@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from dpmask.engine.progress import note
 from dpmask.errors import DpmaskError, InputError, JobError
-from dpmask.job.measures import about, from_roles, module_of, takers
+from dpmask.job.account import measure_outcome
+from dpmask.job.measures import from_roles, module_of, takers
+from dpmask.job.outcome import MeasureOutcome
 from dpmask.job.prepare import check_writable
 from dpmask.lake.footers import MANIFEST, glob_root
 from dpmask.lake.storage import Place
@@ -59,24 +61,25 @@ def evaluate(
     chosen = _columns(lakes, columns, paired_by)
     sides = _paired(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
     given = dict(zip(_OPTIONS, (chosen, list(quasi), list(sensitive)), strict=True))
-    found = _measured(sides, given)
-    measured = [one for one in found if "values" in one]
+    taken = _measured(sides, given)
+    measured = [one for one in taken if one.found is not None]
     if not measured:
         none = "" if chosen else " The tables have no numeric column in common."
-        reasons = [f"  {one['reason']}" for one in found]
+        reasons = [f"  {one.reason}" for one in taken]
         raise InputError("\n".join([f"{_WHO}: nothing could be measured.{none}", *reasons]))
-    told = {
+    evaluated = {
         "original": {"url": original, "rows": lakes[0].rows},
         "masked": {"url": masked, "rows": lakes[1].rows},
         "pairing": sides.pairing,
         "columns": chosen,
-        "measures": measured,
-        "not_measured": [one for one in found if "values" not in one],
+        "measures": [one.to_dict() for one in measured],
+        "not_measured": [one.to_dict() for one in taken if one.found is None],
     }
     if report is not None:
         drawn = list(dict.fromkeys([*chosen, *quasi, *sensitive]))
-        Place(report).write(evaluation_page(told, compare(sides.original, sides.masked, drawn, chosen)).encode())
-    return told
+        shown = {**evaluated, "measures": [one.found for one in measured]}
+        Place(report).write(evaluation_page(shown, compare(sides.original, sides.masked, drawn, chosen)).encode())
+    return evaluated
 
 
 def _columns(lakes: tuple[Lake, Lake], columns: Sequence[str], paired_by: str) -> list[str]:
@@ -189,7 +192,22 @@ def _asked(name: str, given: Mapping[str, list[str]]) -> _Asked:
     return _Asked(name, known, list(dict.fromkeys(lacking)))
 
 
-def _measured(sides: Sides, given: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+class _Taken(NamedTuple):
+    """A measure that was taken, or the reason why it could not be."""
+
+    asked: _Asked
+    found: MeasureOutcome | None = None
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """It, for JSON."""
+        if self.found is None:
+            return {"measure": self.asked.measure, "reason": self.reason}
+        found = self.found.model_dump(exclude={"name"})
+        return {key: found.pop(key) for key in ("measure", "public")} | {"parameters": self.asked.parameters} | found
+
+
+def _measured(sides: Sides, given: Mapping[str, list[str]]) -> list[_Taken]:
     """Each measure: its values, or the reason why there are none."""
     asked = [_asked(name, given) for name in MEASURES]
     paired = [one for one in asked if not one.lacking and getattr(module_of(one.measure), "PAIRED", True)]
@@ -204,21 +222,11 @@ def _needs(name: str, lacking: Sequence[str]) -> str:
     return f"{name}: needs {', '.join(lacking)}. {how}."
 
 
-def _result(asked: _Asked, take: Callable[[], Any] | None) -> dict[str, Any]:
-    name = asked.measure
+def _result(asked: _Asked, take: Callable[[], Any] | None) -> _Taken:
     if take is None:
-        return {"measure": name, "reason": _needs(name, asked.lacking)}
-    note(name)
+        return _Taken(asked, reason=_needs(asked.measure, asked.lacking))
+    note(asked.measure)
     try:
-        result = take()
+        return _Taken(asked, measure_outcome(asked.measure, asked.measure, take()))
     except (JobError, InputError) as error:
-        return {"measure": name, "reason": str(error)}
-    return {
-        "measure": name,
-        "public": result.public,
-        "parameters": asked.parameters,
-        "judged": {key: getattr(result, key) for key in result.judged},
-        "values": result.to_dict(),
-        "explanation": result.explain(),
-        "about": about(name, result),
-    }
+        return _Taken(asked, reason=str(error))

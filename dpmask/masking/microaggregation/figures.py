@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.fuzzy.center_sums import labels
+from dpmask.results import Exhibit
 from dpmask.table.grouping import GroupSizes
 
 Floats = NDArray[np.float64]
@@ -154,6 +155,22 @@ class GroupFigures:
         }
 
 
+_DRAWN = {
+    "expected_size": Exhibit("number", "records in a group, expected"),
+    "smallest": Exhibit("number", "records in the smallest group of equal rows"),
+    "below_k": Exhibit("share", "records in groups smaller than expected"),
+    "distinct_rows": Exhibit("number", "different rows"),
+    "cells": Exhibit("number", "cells"),
+    "records_in_a_cell": Exhibit("text", "records in the smallest and the largest cell", term="cells"),
+    "nearest_record": Exhibit("number", "smallest distance of a row to a record, in standard deviations"),
+    "on_records": Exhibit("share", "rows that lie on a record"),
+    "dominated": Exhibit("share", "centres of which one record makes up more than half"),
+    "largest_weight_share": Exhibit("number", "largest share of one record in a centre"),
+    "loss": Exhibit("number", "mean squared error of a standardised variable"),
+    "groups_by_size": Exhibit("sizes", "Group sizes", term="group_sizes"),
+}
+
+
 @dataclass(frozen=True)
 class Figures:
     """All groups of variables; a policy judges the worst of them."""
@@ -161,6 +178,7 @@ class Figures:
     groups: tuple[GroupFigures, ...]
 
     judged: ClassVar[tuple[str, ...]] = ("smallest", "below_k", "on_records", "dominated", "loss")
+    exhibits: ClassVar[Mapping[str, Exhibit]] = {"groups": Exhibit("sections", "Groups of", of=_DRAWN)}
 
     @property
     def smallest(self) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpmask.results import Exhibit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -121,6 +123,25 @@ class ModelFigures:
         }
 
 
+_MODELS = {
+    "columns": Exhibit("text", "dependents"),
+    "models": Exhibit("number"),
+    "dissolved": Exhibit("number"),
+    "coefficients": Exhibit("number", "coefficients of each"),
+    "smallest": Exhibit("number", "records of the smallest"),
+    "small": Exhibit("share", "records in small models"),
+}
+_COLUMNS = {
+    "column": Exhibit("text"),
+    "values": Exhibit("number", term="synthesised"),
+    "reproduced": Exhibit("share"),
+    "on_plane": Exhibit("share", "on its model's hyperplane", term="on_planes"),
+    "clipped": Exhibit("number"),
+    "rounded": Exhibit("number"),
+    "loss": Exhibit("number", "mean squared error, standardised"),
+}
+
+
 @dataclass(frozen=True)
 class SynthesisFigures:
     """All models and dependents; a policy judges the worst of them."""
@@ -129,6 +150,10 @@ class SynthesisFigures:
     columns: tuple[ColumnFigures, ...]
 
     judged: ClassVar[tuple[str, ...]] = ("smallest", "small", "reproduced", "on_planes", "loss")
+    exhibits: ClassVar[Mapping[str, Exhibit]] = {
+        "models": Exhibit("rows", "Models", of=_MODELS),
+        "columns": Exhibit("rows", "Synthetic values", of=_COLUMNS),
+    }
 
     @property
     def smallest(self) -> int:

@@ -58,6 +58,7 @@ class AttributeInference:
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
 
+    shares: ClassVar[tuple[str, ...]] = ("rate",)
     judged: ClassVar[tuple[str, ...]] = ("rate", "excess")
     public: ClassVar[bool] = False
     definition: ClassVar[str] = (

@@ -83,6 +83,7 @@ class LinkageRisk:
     attacked: int
     seconds: float = field(compare=False)
 
+    shares: ClassVar[tuple[str, ...]] = ("rate", "by_known", "mahalanobis")
     judged: ClassVar[tuple[str, ...]] = ("rate", "by_known", "mahalanobis")
     public: ClassVar[bool] = False
     definition: ClassVar[str] = (

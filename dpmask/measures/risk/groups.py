@@ -69,6 +69,7 @@ class GroupRisk:
     parts: Mapping[str, float] = field(default_factory=dict)
     before: Mapping[str, float] = field(default_factory=dict)
 
+    shares: ClassVar[tuple[str, ...]] = ("prosecutor", "journalist")
     judged: ClassVar[tuple[str, ...]] = (
         "smallest",
         "uniques",

@@ -44,6 +44,7 @@ from dpmask.kernels.intervals import (
     split_values,
 )
 from dpmask.kernels.moments import column_moments, merge_moments
+from dpmask.results import Exhibit
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import masked_name, pair
@@ -73,6 +74,8 @@ class IntervalDisclosure:
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
 
+    shares: ClassVar[tuple[str, ...]] = ("rate",)
+    exhibits: ClassVar[Mapping[str, Exhibit]] = dict.fromkeys(("by_sd", "by_rank", "joint"), Exhibit("share"))
     judged: ClassVar[tuple[str, ...]] = ("rate", "by_sd", "by_rank", "joint")
     public: ClassVar[bool] = False
     definition: ClassVar[str] = (

@@ -74,6 +74,7 @@ class KnownRecords:
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
 
+    shares: ClassVar[tuple[str, ...]] = ("rate",)
     judged: ClassVar[tuple[str, ...]] = ("rate", "error")
     public: ClassVar[bool] = False
     definition: ClassVar[str] = (

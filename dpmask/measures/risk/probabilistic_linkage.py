@@ -71,6 +71,7 @@ class ProbabilisticLinkage:
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
 
+    shares: ClassVar[tuple[str, ...]] = ("rate", "estimated")
     judged: ClassVar[tuple[str, ...]] = ("rate", "estimated")
     public: ClassVar[bool] = False
     definition: ClassVar[str] = (

@@ -26,6 +26,7 @@ from scipy.optimize import linear_sum_assignment
 
 from dpmask.clustering.fuzzy_c_means import FittedFuzzyCMeans, FuzzyCMeans
 from dpmask.errors import InputError
+from dpmask.results import Exhibit
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import masked_name, pair
 
@@ -54,6 +55,10 @@ class ClusterDistance:
     memberships: Mapping[str, float]
     histories: Mapping[str, Sequence[tuple[float, float]]] = field(repr=False)
 
+    exhibits: ClassVar[Mapping[str, Exhibit]] = {
+        "memberships": Exhibit("numbers", "Memberships"),
+        "histories": Exhibit("histories", "Convergence"),
+    }
     judged: ClassVar[tuple[str, ...]] = ("value",)
     public: ClassVar[bool] = True
     definition: ClassVar[str] = (
