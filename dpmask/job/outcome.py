@@ -49,7 +49,7 @@ class MeasureOutcome(_Part):
     judged: dict[str, float | int | None]
     """The numbers that a policy may name."""
     values: dict[str, Any]
-    """All that it found; each measure's page in the guide says what is in it."""
+    """All that it found; each measure's page in the guide describes it."""
     explanation: str
     """What the numbers mean, in a sentence or two."""
     about: About
@@ -70,7 +70,7 @@ class StepOutcome(_Part):
     statement: str
     """What readers of the release may know of what was done."""
     solution: dict[str, Any] | None
-    """What the manifest tells programs of the step, if anything."""
+    """What programs can read of the step in the manifest, if anything."""
     weaknesses: list[str]
     """What it does not protect against."""
     figures: dict[str, Any] | None

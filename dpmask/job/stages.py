@@ -24,9 +24,9 @@ from dpmask.lake.storage import Place
 from dpmask.release.manifest import build, check_signature
 from dpmask.release.policy import Verdict, judge
 from dpmask.release.publish import clear_leftovers, page_path, publish, release_id, statement_path
-from dpmask.release.staging import Folder, StagedFile, Watch, stage, staged_table
+from dpmask.release.staging import Folder, Observation, StagedFile, stage, staged_table
 from dpmask.release.verify import verify
-from dpmask.report.comparison import Comparison, comparison, merge_seen
+from dpmask.report.comparison import Comparison, comparison, merge_counts
 from dpmask.report.page import public_page, report_page
 from dpmask.report.statement import statement
 from dpmask.table.table import Table
@@ -56,7 +56,7 @@ class Run:
 
 
 def run(this: Run) -> None:
-    """Take a job through all its stages; the recorder's outcome says what came of it."""
+    """Take a job through all its stages; the recorder has the outcome."""
     with this.recorder.during("read"):
         prepared = prepare(this.job, overwrite=this.overwrite)
         size = sum(file.size for file in prepared.lake.files)
@@ -136,8 +136,8 @@ def mask_and_measure(this: Run, prepared: Prepared, own: Place, *, compared: boo
         warned = [warning for step in fitted for warning in step.warnings()]
         this.recorder.add(warnings=warned + _not_attacked(job) + _key_used_before(prepared))
         found = _comparison(prepared, table) if compared else None
-        watch = Watch(found.before, found.after, merge_seen) if found else Watch()
-        files, seen = stage(prepared.lake, table, prepared.columns, folder, watch)
+        observation = Observation(found.before, found.after, merge_counts) if found else Observation()
+        files, seen = stage(prepared.lake, table, prepared.columns, folder, observation)
         flush()
         this.recorder.add(rows=table.rows)
     with this.recorder.during("measure"):
@@ -146,7 +146,7 @@ def mask_and_measure(this: Run, prepared: Prepared, own: Place, *, compared: boo
         figures = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
         judged = figures | results
     verdicts = [judge(rule, judged[rule.measure]) for rule in job.rules]
-    return Measured(fitted, folder, files, table, results, judged, verdicts, found.told(*seen) if found else {})
+    return Measured(fitted, folder, files, table, results, judged, verdicts, found.result(*seen) if found else {})
 
 
 def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
@@ -266,11 +266,11 @@ def _not_attacked(job: Job) -> list[str]:
 
 
 def _key_used_before(prepared: Prepared) -> list[str]:
-    """A warning if this key has made another release: draws shared by two releases show how their originals differ."""
+    """A warning if this key was used for another release: shared draws show how the originals of two releases differ."""
     others = [name for name in prepared.private.files() if name.endswith(f"/{SOURCE}") and prepared.run not in name]
     if not any(_source_of(prepared.private / name).get("key") == prepared.key.fingerprint for name in others):
         return []
-    return ["This key has made another release from this private folder. Take a new key for each release."]
+    return ["This key was used for another release from this private folder. Take a new key for each release."]
 
 
 def _source_of(place: Place) -> dict[str, Any]:

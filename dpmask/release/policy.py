@@ -56,7 +56,7 @@ def check_rule(rule: Rule, measures: Mapping[str, Sequence[str]]) -> None:
     judged = {name: fields for name, fields in measures.items() if fields}
     if rule.measure not in judged:
         known = nearest(rule.measure, judged) or "The job measures nothing."
-        raise JobError(f"'{rule.text}' speaks of '{rule.measure}', which the job does not measure. {known}")
+        raise JobError(f"'{rule.text}' refers to '{rule.measure}', which the job does not measure. {known}")
     if rule.field not in measures[rule.measure]:
         raise JobError(
             f"'{rule.text}': {rule.measure} has no '{rule.field}'. {nearest(rule.field, measures[rule.measure])}"
@@ -64,7 +64,7 @@ def check_rule(rule: Rule, measures: Mapping[str, Sequence[str]]) -> None:
 
 
 def judge(rule: Rule, result: Any) -> Verdict:
-    """Hold a measured result against a rule. A sampled value is judged by its 95 % limit, never by its point.
+    """Judge a measured result by a rule. A sampled value is judged by its 95 % limit, never by its point.
 
     A result's ``interval`` belongs to its rate; ``intervals`` has those of other fields.
     """

@@ -41,61 +41,63 @@ class Folder:
     order: Subkey | None
 
 
-class _Unseeing:
-    """Looks at nothing."""
+class _NoObserver:
+    """Observes nothing."""
 
     columns: tuple[str, ...] = ()
 
     def __call__(self, rows: Rows, span: Span) -> None:
-        """Nothing is seen."""
+        """Nothing is observed."""
 
 
 def _nothing(left: None, right: None) -> None:
-    """Two parts of nothing are nothing."""
+    """Merges nothing."""
 
 
-class Watch(NamedTuple):
-    """What is looked at while a table is masked: its blocks before and after, and how two parts are merged."""
+class Observation(NamedTuple):
+    """What is observed while a table is masked: its blocks before and after, and how two parts are merged."""
 
-    before: Onlooker = _Unseeing()
-    after: Onlooker = _Unseeing()
+    before: Onlooker = _NoObserver()
+    after: Onlooker = _NoObserver()
     merge: Callable[[Any, Any], Any] = _nothing
 
 
 def stage(
-    original: Table, table: Table, columns: Sequence[str], folder: Folder, watch: Watch
+    original: Table, table: Table, columns: Sequence[str], folder: Folder, observed: Observation
 ) -> tuple[list[StagedFile], tuple[Any, Any]]:
-    """Mask every block and write it; and what was seen of the original and of the masked table.
+    """Mask every block and write it; and what was observed of the original and of the masked table.
 
     One pass, and a small one before it over dictionary columns, if there are any.
     """
     positioned, names = (with_positions(table), [*columns, POSITION]) if table.origins else (table, columns)
-    blocks, write = positioned.blocks, partial(_write, folder, _categories(table, columns), watch.after)
+    blocks, write = positioned.blocks, partial(_write, folder, _categories(table, columns), observed.after)
     if blocks is original.blocks:  # every record is masked by itself, and its original at hand
-        task = positioned.on_rows(names, write, watch.before)
+        task = positioned.on_rows(names, write, observed.before)
     else:
-        task = partial(_with_original, watch.before, positioned.on_rows(names, write))
+        task = partial(_with_original, observed.before, positioned.on_rows(names, write))
         contents = [
-            content_of(partial(_Beside, one.content), two.content)
+            content_of(partial(_WithOriginal, one.content), two.content)
             for one, two in zip(original.blocks, blocks, strict=True)
         ]
         blocks = tuple(block._replace(content=content) for block, content in zip(blocks, contents, strict=True))
     standing = partial(_standing, folder, table)
-    return map_files(partial(_file_first, task), partial(_merge_both, watch.merge), blocks, "mask", standing)
+    return map_files(partial(_file_first, task), partial(_merge_both, observed.merge), blocks, "mask", standing)
 
 
-class _Beside(NamedTuple):
-    """A block's content, and that of the block it was made from. Its repr shows nothing of either."""
+class _WithOriginal(NamedTuple):
+    """A block's content, and that of the block it comes from. Its repr shows nothing of either."""
 
     original: Any
     content: Any
 
     def __repr__(self) -> str:
-        return "<Beside>"
+        return "<WithOriginal>"
 
 
-def _with_original(look: Onlooker, task: Callable[[Any, Span], Any], both: _Beside, span: Span) -> tuple[Any, Any]:
-    return look(both.original.read(look.columns), span), task(both.content, span)
+def _with_original(
+    look: Onlooker, task: Callable[[Any, Span], Any], pair: _WithOriginal, span: Span
+) -> tuple[Any, Any]:
+    return look(pair.original.read(look.columns), span), task(pair.content, span)
 
 
 def _file_first(task: Callable[[Any, Span], Any], content: Any, span: Span) -> tuple[StagedFile, tuple[Any, Any]]:
@@ -123,16 +125,16 @@ def _stands(folder: Folder, staged: tuple[StagedFile, Origin | None], span: Span
         return False
     if hashlib.sha256(data).hexdigest() != file.sha256:
         return False
-    _note_positions(folder, file.name, file.rows, span, None if origin is None else origin.first + origin.kept)
+    _write_pairing(folder, file.name, file.rows, span, None if origin is None else origin.first + origin.kept)
     return True
 
 
-def _note_positions(
+def _write_pairing(
     folder: Folder, name: str, rows: int, span: Span, positions: NDArray[np.int64] | None
 ) -> NDArray[np.int64] | None:
-    """The order of a file's rows, None for that of the input. Which records they are is noted for their holder.
+    """The order of a file's rows, None for that of the input. Which records they are is written for the data holder.
 
-    That is known without a note where neither the order was changed nor records were dropped (``positions``).
+    That is known without a file where neither the order was changed nor records were dropped (``positions``).
     """
     order = None if folder.order is None else shuffled(folder.order, span.first, rows)
     if order is not None or positions is not None:
@@ -162,12 +164,12 @@ def _name(number: int) -> str:
 def _write(
     folder: Folder, categories: Mapping[str, frozenset[int]], look: Onlooker, rows: Rows, span: Span
 ) -> tuple[StagedFile, Any]:
-    """Write one block, and which records its rows are; and what is seen of it."""
+    """Write one block, and which records its rows are; and what is observed of it."""
     name, positions = _name(span.number), None
     if POSITION in rows.schema.names:
         positions, rows = rows.column(POSITION).to_numpy(), rows.drop_columns([POSITION])
     seen, rows = look(rows.select(look.columns), span), keep_categories(rows, categories)
-    order = _note_positions(folder, name, rows.num_rows, span, positions)
+    order = _write_pairing(folder, name, rows.num_rows, span, positions)
     if order is not None:
         rows = reordered(rows, order)
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}

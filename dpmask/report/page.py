@@ -29,7 +29,7 @@ def public_page(
 ) -> str:
     """The page that goes with a release: no risk, nothing of the original, no small count.
 
-    ``solutions`` says how the solution of each step is drawn.
+    ``solutions`` describes how the solution of each step is drawn.
     """
     steps = [{**step, "solution_exhibits": drawn} for step, drawn in zip(public["steps"], solutions, strict=True)]
     columns = public_columns(comparison["columns"])

@@ -57,7 +57,7 @@ def test_a_checkpoint_of_other_libraries_is_refused(place, name, other):
     header(place).write_text(json.dumps(told | {name: other}))
     ended = place.run("--resume")
     assert ended.code == 2
-    assert f"was made with {name} {other}, this is" in ended.err
+    assert f"was written with {name} {other}, this is" in ended.err
 
 
 def test_what_pairs_a_release_outlives_its_abandoned_checkpoint(place):
@@ -92,7 +92,7 @@ def test_a_folder_made_for_a_file_that_was_not_written(place, monkeypatch, resum
         broken.setattr(tasks, "_TRIES", 1)
         ended = place.run(mask=CELLS[:1])
     assert ended.code == 5, ended.err
-    (held,) = place.folder.glob("private/*/checkpoint/held")
+    (held,) = place.folder.glob("private/*/checkpoint/persisted")
     assert not list(held.iterdir())
     assert place.run(*resume, mask=CELLS[:1]).code == 0
     assert not list(place.folder.rglob("checkpoint"))
