@@ -266,7 +266,7 @@ def _not_attacked(job: Job) -> list[str]:
 
 
 def _key_used_before(prepared: Prepared) -> list[str]:
-    """A warning if this key was used for another release: shared draws show how the originals of two releases differ."""
+    """A warning if this key was used for another release: shared draws show how the originals of both differ."""
     others = [name for name in prepared.private.files() if name.endswith(f"/{SOURCE}") and prepared.run not in name]
     if not any(_source_of(prepared.private / name).get("key") == prepared.key.fingerprint for name in others):
         return []
