@@ -82,7 +82,7 @@ def test_a_folder_made_for_a_file_that_was_not_written(place, monkeypatch, resum
     write = Place.replaced
 
     def full(self):
-        if "/held/" in self.path:
+        if "/persisted/" in self.path:
             Place(self.path.rpartition("/")[0]).make_private()
             raise StorageError("no space is left there")
         return write(self)
@@ -92,8 +92,8 @@ def test_a_folder_made_for_a_file_that_was_not_written(place, monkeypatch, resum
         broken.setattr(tasks, "_TRIES", 1)
         ended = place.run(mask=CELLS[:1])
     assert ended.code == 5, ended.err
-    (held,) = place.folder.glob("private/*/checkpoint/persisted")
-    assert not list(held.iterdir())
+    (persisted,) = place.folder.glob("private/*/checkpoint/persisted")
+    assert not list(persisted.iterdir())
     assert place.run(*resume, mask=CELLS[:1]).code == 0
     assert not list(place.folder.rglob("checkpoint"))
 
