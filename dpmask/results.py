@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,6 +51,23 @@ GUESSING = Term(
 ATTACKED = Term("How many records were attacked.", "The more, the narrower the interval.", _WP216)
 
 
+class Exhibit(NamedTuple):
+    """How a report draws a field, by the kind of what it is.
+
+    ``number``, ``share`` and ``text`` are a single value; ``numbers`` maps names to numbers. ``rows`` lists mappings,
+    one to a row of a table, ``steps`` likewise, in their order, and ``sections`` lists mappings that get a table each;
+    ``of`` describes their fields. ``sizes`` maps group sizes to numbers of groups, ``histories`` maps a clustering to
+    the objective and the shift of each of its passes, ``trees`` maps columns to taxonomies.
+    """
+
+    kind: Literal["number", "share", "text", "numbers", "rows", "steps", "sections", "sizes", "histories", "trees"]
+    label: str = ""
+    """What it is called; by default its name."""
+    term: str = ""
+    """The field whose term explains it; by default its own."""
+    of: Mapping[str, Exhibit] = {}
+
+
 class Result(ABC):
     """The numbers that a measure of two tables, or a fitted method, came to.
 
@@ -70,6 +87,10 @@ class Result(ABC):
     """Whether a larger ``value`` means less loss, as of an agreement."""
     unreported: ClassVar[tuple[str, ...]] = ()
     """Fields that ``to_dict`` leaves out."""
+    shares: ClassVar[tuple[str, ...]] = ()
+    """The judged numbers that are shares of what was attacked, and have ``guessing`` as their baseline."""
+    exhibits: ClassVar[Mapping[str, Exhibit]] = {}
+    """What a report draws of ``to_dict`` beside judged numbers and ``parts``, in this order."""
 
     def __init_subclass__(cls, *, abstract: bool = False, **more: Any) -> None:
         """Refuse, at import, a class that lacks what reports and policies need."""
@@ -153,7 +174,6 @@ class Risk(Result, abstract=True):
     judged: ClassVar[tuple[str, ...]] = ("rate",)
     terms: ClassVar[Mapping[str, Term]] = {"interval": INTERVAL, "guessing": GUESSING, "attacked": ATTACKED}
     shares: ClassVar[tuple[str, ...]] = ("rate",)
-    """The numbers that are shares of what was attacked, and have ``guessing`` as their baseline."""
 
     @property
     def intervals(self) -> Mapping[str, Interval]:

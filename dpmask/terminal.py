@@ -1,4 +1,4 @@
-"""What the terminal shows: progress of a run, results as lines and tables, complaints."""
+"""What the terminal shows: progress of a run, results as lines and tables, errors."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ import os
 import sys
 import time
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpmask.engine.progress import Watcher, retry_line, timestamp
 from dpmask.errors import Interrupted, StorageError
 
+if TYPE_CHECKING:
+    from dpmask.job.outcome import Outcome
 
-def say(text: str, *, err: bool = False, end: bool = True) -> None:
-    """Print, and do not mind when nobody listens any more: a closed pipe must not stop a release or change its end."""
+
+def echo(text: str, *, err: bool = False, end: bool = True) -> None:
+    """Print; a closed pipe must neither stop a release nor change its exit code."""
     with suppress(OSError, ValueError, AttributeError):
         click.echo(text, nl=end, err=err)
 
 
-def complain(text: str) -> None:
-    """Say on stderr what went wrong."""
-    say(f"dpmask: {text}", err=True)
+def echo_error(text: str) -> None:
+    """Print on stderr what went wrong."""
+    echo(f"dpmask: {text}", err=True)
 
 
 def count(number: int, thing: str) -> str:
@@ -38,40 +41,40 @@ class Progress(Watcher):
     def __init__(self) -> None:
         self.terminal = sys.stderr is not None and sys.stderr.isatty()
         self.started = time.monotonic()
-        self.told: set[str] = set()
+        self._shown: set[str] = set()
 
     def stage(self, name: str) -> None:
         """Announce a stage of the run."""
-        self.told.clear()
+        self._shown.clear()
         self._line(name)
 
     def passes(self, label: str, done: int, total: int) -> None:
-        """Hear how far a pass is; of none, a line to show."""
+        """Show how far a pass is; with no task in all, a note."""
         if not total:
             self._line(f"  {label}")
         elif self.terminal:
-            say(f"\r\033[K           {label}: {done}/{total}", err=True, end=False)
-        elif done == total and label not in self.told:
-            self.told.add(label)
+            echo(f"\r\033[K           {label}: {done}/{total}", err=True, end=False)
+        elif done == total and label not in self._shown:
+            self._shown.add(label)
             self._line(f"  {label}: {count(total, 'task')}")
 
     def retried(self, label: str, tasks: int) -> None:
-        """Say that tasks failed and are tried again."""
+        """Show that tasks failed and are tried again."""
         self._line(f"  {retry_line(label, tasks)}")
 
     def _line(self, text: str) -> None:
         self.close()
-        say(f"[{time.monotonic() - self.started:6.1f} s] {text}", err=True)
+        echo(f"[{time.monotonic() - self.started:6.1f} s] {text}", err=True)
 
     def close(self) -> None:
         """Leave the terminal's line empty."""
         if self.terminal:
-            say("\r\033[K", err=True, end=False)
+            echo("\r\033[K", err=True, end=False)
 
 
-def say_event(event: dict[str, Any]) -> None:
+def echo_event(event: dict[str, Any]) -> None:
     """An event of a run as a line of JSON, for programs that collect logs."""
-    say(json.dumps(event, ensure_ascii=False), err=True)
+    echo(json.dumps(event, ensure_ascii=False), err=True)
 
 
 class EventFormatter(logging.Formatter):
@@ -81,8 +84,8 @@ class EventFormatter(logging.Formatter):
         """One line of JSON."""
         event = {"time": timestamp(record.created), "level": record.levelname.lower(), "event": "log"}
         kind = record.exc_info[0] if record.exc_info else None
-        said = {"logger": record.name, "text": record.getMessage()} | ({"kind": kind.__name__} if kind else {})
-        return json.dumps(event | said, ensure_ascii=False)
+        content = {"logger": record.name, "text": record.getMessage()} | ({"kind": kind.__name__} if kind else {})
+        return json.dumps(event | content, ensure_ascii=False)
 
 
 def log_as_events() -> None:
@@ -102,46 +105,46 @@ def log_as_events() -> None:
     logging.captureWarnings(True)
 
 
-def say_released(outcome: dict[str, Any]) -> None:
+def show_released(outcome: Outcome) -> None:
     """What came of a run that ended well."""
-    for warning in outcome.get("warnings", []):
-        say(f"Warning: {warning}")
-    for measure in outcome.get("measures", []):
-        say(f"{measure['name']}: {measure['explanation']}")
-    for rule in outcome.get("policy", []):
-        say(f"policy: {rule['rule']} holds")
-    say(f"Internal report: {outcome['report']}")
-    if outcome["status"] == "released":
-        say(f"Released {outcome['rows']:,} records in {count(outcome['files'], 'file')} to {outcome['release']}")
+    for warning in outcome.warnings or []:
+        echo(f"Warning: {warning}")
+    for measure in outcome.measures or []:
+        echo(f"{measure.name}: {measure.explanation}")
+    for rule in outcome.policy or []:
+        echo(f"policy: {rule.rule} holds")
+    echo(f"Internal report: {outcome.report}")
+    if outcome.status == "released":
+        echo(f"Released {outcome.rows:,} records in {count(outcome.files or 0, 'file')} to {outcome.release}")
     else:
-        say(f"Already released {outcome['rows']:,} records at {outcome['release']}; nothing was changed")
+        echo(f"Already released {outcome.rows:,} records at {outcome.release}; nothing was changed")
 
 
-def say_failed(outcome: dict[str, Any]) -> None:
+def show_failed(outcome: Outcome) -> None:
     """Why a run ended without a release."""
-    complain(outcome["error"])
-    if "report" in outcome:
-        say(f"Internal report: {outcome['report']}", err=True)
-    if "checkpoint" in outcome and outcome["exit_code"] in {StorageError.exit_code, Interrupted.exit_code}:
-        say("To go on from where it stopped, run it again with --resume.", err=True)
+    echo_error(outcome.error or "")
+    if outcome.report:
+        echo(f"Internal report: {outcome.report}", err=True)
+    if outcome.checkpoint and outcome.exit_code in {StorageError.exit_code, Interrupted.exit_code}:
+        echo("To go on from where it stopped, run it again with --resume.", err=True)
 
 
-def say_planned(planned: dict[str, Any]) -> None:
+def show_plan(planned: dict[str, Any]) -> None:
     """What a plan found."""
     size = f"{planned['rows']:,} rows in {count(planned['files'], 'file')}, {planned['columns']} columns released"
-    say(f"{planned['name']}: {size}")
-    say(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
-    say(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
-    say(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
-    say(f"  at the target now: {planned['standing']}")
+    echo(f"{planned['name']}: {size}")
+    echo(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
+    echo(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
+    echo(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
+    echo(f"  at the target now: {planned['standing']}")
     if planned["nulls"]:
         counts = ", ".join(f"{name} ({'?' if null is None else null})" for name, null in planned["nulls"].items())
-        say(f"  nulls, which stay null: {counts}")
+        echo(f"  nulls, which stay null: {counts}")
     if planned["unmasked"]:
-        say(f"  quasi-identifiers and sensitive columns that no step masks: {', '.join(planned['unmasked'])}")
+        echo(f"  quasi-identifiers and sensitive columns that no step masks: {', '.join(planned['unmasked'])}")
 
 
-def say_swept(swept: dict[str, Any]) -> None:
+def show_sweep(swept: dict[str, Any]) -> None:
     """A table of all points, and the recommendation."""
     names = list(swept["points"][0]["parameters"])
     header = [*names, swept["risk"], swept["loss"], "policy", "frontier"]
@@ -155,24 +158,24 @@ def say_swept(swept: dict[str, Any]) -> None:
         ]
         for point in swept["points"]
     ]
-    _say_table(header, rows)
-    say(swept["recommendation"])
-    say(f"Map: {swept['report']}")
+    _show_table(header, rows)
+    echo(swept["recommendation"])
+    echo(f"Map: {swept['report']}")
 
 
-def _say_table(header: list[str], rows: list[list[str]]) -> None:
+def _show_table(header: list[str], rows: list[list[str]]) -> None:
     widths = [max(len(line[column]) for line in [header, *rows]) for column in range(len(header))]
     for line in [header, *rows]:
-        say("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 
 
-def say_evaluated(found: dict[str, Any]) -> None:
+def show_evaluation(found: dict[str, Any]) -> None:
     """All numbers of an evaluation as a table, then in words."""
     by = found["pairing"]["by"]
-    say(f"{found['original']['rows']:,} original and {found['masked']['rows']:,} masked records, paired by {by}")
+    echo(f"{found['original']['rows']:,} original and {found['masked']['rows']:,} masked records, paired by {by}")
     for key in ("originals_without_masked", "masked_without_original"):
         if found["pairing"].get(key):
-            say(f"  {key.replace('_', ' ')}: {found['pairing'][key]:,}")
+            echo(f"  {key.replace('_', ' ')}: {found['pairing'][key]:,}")
     lines = [
         (one["measure"], field, "none" if value is None else f"{value:.6g}")
         for one in found["measures"]
@@ -180,15 +183,15 @@ def say_evaluated(found: dict[str, Any]) -> None:
     ]
     widths = [max(len(line[place]) for line in lines) for place in range(3)]
     for measure, field, value in lines:
-        say(f"  {measure:<{widths[0]}}  {field:<{widths[1]}}  {value:>{widths[2]}}")
+        echo(f"  {measure:<{widths[0]}}  {field:<{widths[1]}}  {value:>{widths[2]}}")
     for one in found["measures"]:
-        say(f"{one['measure']}: {one['explanation']}")
+        echo(f"{one['measure']}: {one['explanation']}")
     for one in found["not_measured"]:
-        say(f"not measured: {one['reason']}")
+        echo(f"not measured: {one['reason']}")
 
 
 def settle_output() -> None:
-    """Flush what is left; where nobody listens, point it to nowhere, or Python complains and ends with its own code."""
+    """Flush what is left; a closed stream is pointed to nowhere, or Python would end with an exit code of its own."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

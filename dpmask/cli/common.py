@@ -1,4 +1,4 @@
-"""What commands share: the options of a cluster, the work on one, and how an error is told."""
+"""What commands share: the options of a cluster, the work on one, messages and exit codes of errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dpmask.errors import DpmaskError
-from dpmask.terminal import Progress, complain
+from dpmask.terminal import Progress, echo_error
 
 _CLUSTER = (
     click.option("--scheduler", metavar="ADDRESS", help="Work on the Dask scheduler at this address."),
@@ -20,7 +20,7 @@ _CLUSTER = (
 
 
 def on_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which cluster does the work."""
+    """The options that name the cluster that does the work."""
     for option in reversed(_CLUSTER):
         command = option(command)
     return command
@@ -38,7 +38,7 @@ def working(scheduler: str | None, cluster: str | None) -> Iterator[Progress]:
     progress.close()
 
 
-def told(command: Callable[..., Any]) -> Callable[..., Any]:
+def with_exit_codes(command: Callable[..., Any]) -> Callable[..., Any]:
     """End with our exit code and one plain message; never with a traceback that may hold values."""
 
     @wraps(command)
@@ -48,13 +48,13 @@ def told(command: Callable[..., Any]) -> Callable[..., Any]:
         except (click.exceptions.Exit, click.ClickException, click.Abort):
             raise
         except DpmaskError as error:
-            complain(str(error))
+            echo_error(str(error))
             sys.exit(error.exit_code)
         except Exception as error:
             from dpmask.engine.guard import safe_error
 
             safe = safe_error(error)
-            complain(str(safe))
+            echo_error(str(safe))
             sys.exit(safe.exit_code)
 
     return wrapped

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from dpmask.cli.common import on_cluster, told, working
-from dpmask.terminal import say, say_evaluated, say_swept
+from dpmask.cli.common import on_cluster, with_exit_codes, working
+from dpmask.terminal import echo, show_evaluation, show_sweep
 
 
 @click.command()
@@ -27,7 +27,7 @@ from dpmask.terminal import say, say_evaluated, say_swept
 @click.option("--report", metavar="FILE", help="Where to draw the map. Default: sweep/map.html in the private folder.")
 @on_cluster
 @click.option("--json", "as_json", is_flag=True, help="Print all points as JSON.")
-@told
+@with_exit_codes
 def sweep(
     job: str,
     over: tuple[str, ...],
@@ -45,16 +45,16 @@ def sweep(
     from dpmask.job.sweep import sweep as make_sweep
 
     with working(scheduler, cluster) as progress:
-        swept = make_sweep(job, over, risk=risk, loss=loss, report=report, tell=progress.stage)
+        swept = make_sweep(job, over, risk=risk, loss=loss, report=report, progress=progress.stage)
     if as_json:
-        say(json.dumps(swept, indent=1))
+        echo(json.dumps(swept, indent=1))
         return
-    say_swept(swept)
+    show_sweep(swept)
 
 
-def _columns(name: str, said: str) -> Callable[[Any], Any]:
+def _columns(name: str, text: str) -> Callable[[Any], Any]:
     """An option that names columns, in one list or several."""
-    return click.option(name, multiple=True, metavar="A,B,...", callback=_names, help=said)
+    return click.option(name, multiple=True, metavar="A,B,...", callback=_names, help=text)
 
 
 def _names(_context: Any, _option: Any, given: tuple[str, ...]) -> list[str]:
@@ -72,13 +72,13 @@ def _names(_context: Any, _option: Any, given: tuple[str, ...]) -> list[str]:
     metavar="COLUMN | position | FOLDER",
     help="A column that is unique in both, the position, or the private folder of the run that made the release.",
 )
-@_columns("--columns", "Columns to compare; all numeric ones that both have, unless said.")
+@_columns("--columns", "Columns to compare. Default: all numeric ones that both have.")
 @_columns("--quasi", "Quasi-identifiers, taken jointly, to measure groups by.")
 @_columns("--sensitive", "What an intruder wants to learn of a group.")
 @click.option("--json", "json_file", metavar="FILE", help="Write all numbers to this file; - prints them.")
 @click.option("--report", metavar="FILE", help="Draw all of it, and the columns before and after, on one HTML page.")
 @on_cluster
-@told
+@with_exit_codes
 def evaluate(
     original: str,
     masked: str,
@@ -107,15 +107,15 @@ def evaluate(
     if json_file is not None:
         _write_json(found, json_file)
     if json_file != "-":
-        say_evaluated(found)
+        show_evaluation(found)
         if report is not None:
-            say(f"Report: {report}")
+            echo(f"Report: {report}")
 
 
 def _write_json(found: dict[str, Any], path: str) -> None:
     text = json.dumps(found, indent=1, ensure_ascii=False)
     if path == "-":
-        say(text)
+        echo(text)
         return
     from dpmask.lake.storage import Place
 

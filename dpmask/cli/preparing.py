@@ -7,8 +7,8 @@ import sys
 
 import click
 
-from dpmask.cli.common import on_cluster, told, working
-from dpmask.terminal import complain, count, say
+from dpmask.cli.common import on_cluster, with_exit_codes, working
+from dpmask.terminal import count, echo, echo_error
 
 
 @click.command()
@@ -20,7 +20,7 @@ from dpmask.terminal import complain, count, say
 )
 @click.option("--nulls", is_flag=True, help="Leave values missing where a census does.")
 @on_cluster
-@told
+@with_exit_codes
 def generate(
     lake: str, rows: str, files: int, seed: int, nulls: bool, scheduler: str | None, cluster: str | None
 ) -> None:
@@ -28,9 +28,9 @@ def generate(
     from dpmask.lake.generate import generate_lake
 
     with working(scheduler, cluster):
-        made = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
-    deed = "Wrote" if made.fresh else "Already there, nothing was changed:"
-    say(f"{deed} {made.rows:,} people in {count(made.files, 'file')} at {made.url}")
+        lake_files = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
+    deed = "Wrote" if lake_files.fresh else "Already there, nothing was changed:"
+    echo(f"{deed} {lake_files.rows:,} people in {count(lake_files.files, 'file')} at {lake_files.url}")
 
 
 def _whole_number(text: str) -> int:
@@ -46,7 +46,7 @@ def _whole_number(text: str) -> int:
 @click.command()
 @click.argument("folder")
 @click.option("--days", default=365, show_default=True, help="How long they are good for.")
-@told
+@with_exit_codes
 def certificates(folder: str, days: int) -> None:
     """Make a private authority and TLS certificates for the scheduler, workers and clients of a Dask cluster.
 
@@ -55,7 +55,7 @@ def certificates(folder: str, days: int) -> None:
     from dpmask.engine.cluster.certificates import make_certificates
 
     for path in make_certificates(folder, days):
-        say(path)
+        echo(path)
 
 
 @click.group()
@@ -68,7 +68,7 @@ def taxonomy() -> None:
 @click.argument("lake")
 @click.option("--column", metavar="NAME", help="The column of the lake. Default: what the file is called.")
 @on_cluster
-@told
+@with_exit_codes
 def taxonomy_check(file: str, lake: str, column: str | None, scheduler: str | None, cluster: str | None) -> None:
     """Show the tree in FILE, and how many records of LAKE each of its values has. Exit code 4 if it lacks any."""
     from dpmask.engine.cluster.connect import connected
@@ -77,27 +77,28 @@ def taxonomy_check(file: str, lake: str, column: str | None, scheduler: str | No
     with connected(scheduler, cluster):
         found = check_taxonomy(file, lake, column)
     for line in found.lines:
-        say(line)
-    say(found.summary)
+        echo(line)
+    echo(found.summary)
     if found.lacking:
-        complain(found.lacking)
+        echo_error(found.lacking)
         sys.exit(4)
 
 
 @click.command()
-@told
-def schema() -> None:
-    """Print the JSON Schema of the job file, for editors and checks."""
-    from dpmask.job.model import json_schema
+@click.argument("of", type=click.Choice(["job", "result"]), default="job")
+@with_exit_codes
+def schema(of: str) -> None:
+    """Print the JSON Schema of the job file, or of a run's result: result.json and what run --json prints."""
+    from dpmask.job import model, outcome
 
-    say(json.dumps(json_schema(), indent=1))
+    echo(json.dumps((outcome if of == "result" else model).json_schema(), indent=1))
 
 
 @click.command()
 @click.argument("name", required=False)
-@told
+@with_exit_codes
 def explain(name: str | None) -> None:
     """Show the guide's page on a method or measure; without NAME, list the pages."""
     from dpmask.guide import page, pages
 
-    say(page(name) if name else "\n".join(pages()))
+    echo(page(name) if name else "\n".join(pages()))

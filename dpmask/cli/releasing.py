@@ -9,8 +9,8 @@ import sys
 
 import click
 
-from dpmask.cli.common import on_cluster, told
-from dpmask.terminal import Progress, count, log_as_events, say, say_event, say_failed, say_planned, say_released
+from dpmask.cli.common import on_cluster, with_exit_codes
+from dpmask.terminal import Progress, count, echo, echo_event, log_as_events, show_failed, show_plan, show_released
 
 
 @click.command()
@@ -28,7 +28,7 @@ from dpmask.terminal import Progress, count, log_as_events, say, say_event, say_
     help="What stderr gets: lines to read, or each event as one JSON object.",
 )
 @click.option("--metrics", metavar="FILE", help="Write the run's figures for Prometheus, also when it fails.")
-@told
+@with_exit_codes
 def run(
     job: str,
     scheduler: str | None,
@@ -46,7 +46,7 @@ def run(
         log_as_events()
     from dpmask.job.run import run_job
 
-    gc.freeze()  # what was imported stays: looking through it again and again takes as long as reading a lake
+    gc.freeze()  # what was imported stays: collecting it again and again takes as long as reading a lake
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C: with a result
     outcome = run_job(
         job,
@@ -57,18 +57,18 @@ def run(
         sign=sign,
         metrics=metrics,
         watcher=None if as_events else progress,
-        record=say_event if as_events else None,
+        record=echo_event if as_events else None,
     )
     if not as_events:
         progress.close()
     if as_json:
-        say(json.dumps(outcome, indent=1))
-    if outcome["exit_code"]:
+        echo(json.dumps(outcome.to_dict(), indent=1))
+    if outcome.exit_code:
         if not as_events:
-            say_failed(outcome)
-        sys.exit(outcome["exit_code"])
+            show_failed(outcome)
+        sys.exit(outcome.exit_code)
     if not as_json:
-        say_released(outcome)
+        show_released(outcome)
 
 
 @click.command()
@@ -76,7 +76,7 @@ def run(
 @on_cluster
 @click.option("--overwrite", is_flag=True, help="Plan to replace another release at the target.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-@told
+@with_exit_codes
 def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, as_json: bool) -> None:
     """Check a job as run would, and estimate passes, memory and time. Writes nothing."""
     from dpmask.engine.cluster.connect import connected
@@ -86,9 +86,9 @@ def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, 
     with connected(scheduler, cluster):
         planned = make_plan(read_job(job), overwrite=overwrite)
     if as_json:
-        say(json.dumps(planned, indent=1))
+        echo(json.dumps(planned, indent=1))
         return
-    say_planned(planned)
+    show_plan(planned)
 
 
 @click.command()
@@ -96,7 +96,7 @@ def plan(job: str, scheduler: str | None, cluster: str | None, overwrite: bool, 
 @on_cluster
 @click.option("--signer", metavar="FILE", help="The public key (PEM) that must have signed the manifest.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@told
+@with_exit_codes
 def verify(release: str, scheduler: str | None, cluster: str | None, signer: str | None, as_json: bool) -> None:
     """Re-read a release and recompute what its manifest claims."""
     from dpmask.engine.cluster.connect import connected
@@ -106,7 +106,7 @@ def verify(release: str, scheduler: str | None, cluster: str | None, signer: str
     with connected(scheduler, cluster):
         verified = check(release, read_public_key(signer) if signer else None)
     if as_json:
-        say(json.dumps(verified._asdict(), indent=1))
+        echo(json.dumps(verified._asdict(), indent=1))
         return
-    say(f"{verified.name}: {verified.rows:,} records in {count(verified.files, 'file')} are what the manifest claims")
-    say(f"  {verified.origin}")
+    echo(f"{verified.name}: {verified.rows:,} records in {count(verified.files, 'file')} are what the manifest claims")
+    echo(f"  {verified.origin}")

@@ -3,85 +3,129 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpmask import __version__
 from dpmask.engine.cluster.connect import COMPUTING
+from dpmask.job.outcome import About, MeasureOutcome, RuleOutcome, StepOutcome
 from dpmask.job.prepare import Prepared
 from dpmask.release.claims import standing_claims
 from dpmask.release.policy import Verdict
+from dpmask.results import Plain
+
+_PRIVATE = {"steps", "measures", "policy"}
+"""Of these only parts are public."""
+
+
+class ReleasedColumn(NamedTuple):
+    """A column of the release."""
+
+    name: str
+    type: str
+    role: str
+    masked: bool
+
+
+@dataclass(frozen=True)
+class Account:
+    """Everything of a run that people or programs may want to read; ``public`` is what they may see."""
+
+    name: str
+    run: str
+    dpmask: str
+    libraries: dict[str, str]
+    key: dict[str, Plain]
+    rows: int
+    order: str
+    schema: list[ReleasedColumn]
+    dropped: list[str]
+    claims: list[dict[str, Any]]
+    steps: list[StepOutcome]
+    measures: list[MeasureOutcome]
+    policy: list[RuleOutcome]
+
+    def public(self) -> dict[str, Any]:
+        """The account without what would help an intruder: no risk, no weakness, no value a rule was judged by."""
+        changed = {
+            "schema": [column._asdict() for column in self.schema],
+            "steps": [_public_step(step) for step in self.steps],
+            "information_loss": [
+                one.model_dump(include={"name", "measure", "values", "explanation"}) for one in self.public_measures
+            ],
+            "policy": [one.model_dump(include={"rule", "held"}) for one in self.policy],
+        }
+        return {name: value for name, value in vars(self).items() if name not in _PRIVATE} | changed
+
+    @property
+    def public_measures(self) -> list[MeasureOutcome]:
+        """The measures that the release may show."""
+        return [one for one in self.measures if one.public]
 
 
 def account(
     prepared: Prepared, fitted: Sequence[Any], rows: int, results: Mapping[str, Any], verdicts: Sequence[Verdict]
-) -> dict[str, Any]:
-    """Everything of a run that people or programs may want to read; ``public_part`` is what they may see."""
+) -> Account:
+    """The account of a run from its fitted steps and its results."""
     job, schema = prepared.job, prepared.lake.schema
     for step in fitted:
         schema = step.masked_schema(schema)
     masked = {column for step in fitted for column in step.changes}
-    return {
-        "name": job.file.name,
-        "run": prepared.run,
-        "dpmask": __version__,
-        "libraries": {name: version(name) for name in COMPUTING},
-        "key": {"fingerprint": prepared.key.fingerprint, "experiment": prepared.key.experiment},
-        "rows": rows,
-        "order": job.file.order,
-        "schema": [
-            {"name": name, "type": str(schema.field(name).type), "role": job.role(name), "masked": name in masked}
+    return Account(
+        name=job.file.name,
+        run=prepared.run,
+        dpmask=__version__,
+        libraries={name: version(name) for name in COMPUTING},
+        key={"fingerprint": prepared.key.fingerprint, "experiment": prepared.key.experiment},
+        rows=rows,
+        order=job.file.order,
+        schema=[
+            ReleasedColumn(name, str(schema.field(name).type), job.role(name), name in masked)
             for name in prepared.columns
         ],
-        "dropped": job.file.columns.identifier,
-        "steps": [_step(said, step) for said, step in zip(job.file.mask, fitted, strict=True)],
-        "claims": standing_claims(fitted),
-        "measures": [_measure(measure, results[measure.name]) for measure in job.measures],
-        "policy": [{"rule": one.rule.text, "judged": one.judged, "held": one.held} for one in verdicts],
-    }
+        dropped=job.file.columns.identifier,
+        claims=standing_claims(fitted),
+        steps=[step_outcome(one["method"], step) for one, step in zip(job.file.mask, fitted, strict=True)],
+        measures=[measure_outcome(one.name, one.measure, results[one.name]) for one in job.measures],
+        policy=[RuleOutcome(rule=one.rule.text, judged=one.judged, held=one.held) for one in verdicts],
+    )
 
 
-def public_part(whole: Mapping[str, Any]) -> dict[str, Any]:
-    """The account without what would help an intruder: no risk, no weakness, no value a rule was judged by."""
-    public = {name: value for name, value in whole.items() if name not in {"steps", "measures", "policy"}}
-    public["steps"] = [_public_step(step) for step in whole["steps"]]
-    shown = [measure for measure in whole["measures"] if measure["public"]]
-    public["information_loss"] = [
-        {key: one[key] for key in ("name", "measure", "values", "explanation")} for one in shown
-    ]
-    public["policy"] = [{"rule": rule["rule"], "held": rule["held"]} for rule in whole["policy"]]
-    return public
+def measure_outcome(name: str, measure: str, result: Any) -> MeasureOutcome:
+    """A measure's result as plain values, under the name that the job or its user gives it."""
+    return MeasureOutcome(
+        name=name,
+        measure=measure,
+        public=result.public,
+        judged={field: getattr(result, field) for field in result.judged},
+        values=result.to_dict(),
+        explanation=result.explain(),
+        about=About(**result.described()),
+        shares=list(result.shares),
+        exhibits=dict(result.exhibits),
+    )
 
 
-def _public_step(step: Mapping[str, Any]) -> dict[str, Any]:
-    parameters = {name: value for name, value in step["parameters"].items() if name not in step["withheld"]}
-    told = {"method": step["method"], "parameters": parameters, "statement": step["statement"]}
-    return told | ({"solution": step["solution"]} if step["solution"] else {})
-
-
-def _step(said: Mapping[str, Any], step: Any) -> dict[str, Any]:
+def step_outcome(name: str, step: Any) -> StepOutcome:
+    """What a fitted step did as plain values."""
     parameters = {
         name: list(value) if isinstance(value, tuple) else value for name, value in asdict(step.method).items()
     }
-    return {
-        "method": said["method"],
-        "parameters": parameters,
-        "withheld": list(step.method.withheld),
-        "statement": step.statement(),
-        "solution": step.solution(),
-        "weaknesses": step.weaknesses(),
-        "figures": step.figures.to_dict() if step.figures else None,
-    }
+    return StepOutcome(
+        method=name,
+        parameters=parameters,
+        withheld=list(step.method.withheld),
+        statement=step.statement(),
+        solution=step.solution(),
+        weaknesses=step.weaknesses(),
+        figures=step.figures.to_dict() if step.figures else None,
+        exhibits=dict(step.figures.exhibits) if step.figures else {},
+        solution_exhibits=dict(step.solution_exhibits),
+    )
 
 
-def _measure(measure: Any, result: Any) -> dict[str, Any]:
-    return {
-        "name": measure.name,
-        "measure": measure.measure,
-        "public": result.public,
-        "judged": {field: getattr(result, field) for field in result.judged},
-        "values": result.to_dict(),
-        "explanation": result.explain(),
-        "about": result.described(),
-    }
+def _public_step(step: StepOutcome) -> dict[str, Any]:
+    parameters = {name: value for name, value in step.parameters.items() if name not in step.withheld}
+    public = {"method": step.method, "parameters": parameters, "statement": step.statement}
+    return public | ({"solution": step.solution} if step.solution else {})

@@ -1,8 +1,8 @@
 """The checkpoint of a run: what its passes came to so far, in the private folder, to go on from after a failure.
 
 It is written every few seconds, in segments that are never changed. What a pass came to may hold values of records, as
-a sample does, so each is encrypted and authenticated under a subkey of the job's key for the header, which says of what
-run it is. A segment that is damaged or not ours is left out, and what it held is computed again.
+a sample does, so each is encrypted and authenticated under a subkey of the job's key for the header, which
+identifies the run. A segment that is damaged or not ours is left out, and what it contained is computed again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FORMAT = "dpmask checkpoint 3"
 _FOLDER, _HEADER = "checkpoint", "header.json"
 _HEADERS = re.compile(rf"([0-9a-f]{{32}})/{_FOLDER}/{_HEADER}")
 _SEGMENT = re.compile(r"[0-9a-f]{12}-\d{6,}")
-_HELD = "held"
+_PERSISTED = "persisted"
 _NONCE_BYTES = 12
 
 
@@ -44,8 +44,8 @@ class Checkpoint:
     def __init__(self, prepared: Prepared) -> None:
         self.private, self.place = prepared.private, prepared.private / prepared.run / _FOLDER
         self._standing = prepared.standing.run if prepared.standing else None
-        self.told = _told(prepared)
-        self._header = canonical(self.told)
+        self.identity = _identity(prepared)
+        self._header = canonical(self.identity)
         self._seal = _Seal(prepared.key.subkey(f"checkpoint {self._header.decode()}"))
         self._attempt, self._written = uuid.uuid4().hex[:12], 0
 
@@ -55,7 +55,9 @@ class Checkpoint:
         stands = resume and self._stands()
         if not stands:
             self._start(resume)
-        journal = Journal(self._found(), self._write, _Held(self.place / _HELD, self._seal), resumed=stands)
+        journal = Journal(
+            self._found(), self._write, _PersistedFiles(self.place / _PERSISTED, self._seal), resumed=stands
+        )
         with journalled(journal):
             try:
                 yield journal
@@ -71,19 +73,19 @@ class Checkpoint:
         """Whether there is a checkpoint of this run; one of another run of this job is refused."""
         own = _read(self.place / _HEADER)
         if own is None:
-            for run, told in self._others():
-                raise JobError(_refusal(self.private / run / _FOLDER, told, self.told))
-        elif own != self.told:
-            raise JobError(_refusal(self.place, own, self.told))
+            for run, theirs in self._others():
+                raise JobError(_refusal(self.private / run / _FOLDER, theirs, self.identity))
+        elif own != self.identity:
+            raise JobError(_refusal(self.place, own, self.identity))
         return own is not None
 
     def _others(self) -> list[tuple[str, dict[str, Any]]]:
         """Other runs of this job with a checkpoint: of another key, other input, or before it was changed."""
         found = []
         for match in map(_HEADERS.fullmatch, self.private.files()):
-            if match and match[1] != self.told["run"]:
-                told = _read(self.private / match[0]) or {}
-                found += [(match[1], told)] if told.get("name") == self.told["name"] else []
+            if match and match[1] != self.identity["run"]:
+                theirs = _read(self.private / match[0]) or {}
+                found += [(match[1], theirs)] if theirs.get("name") == self.identity["name"] else []
         return found
 
     def _start(self, resume: bool) -> None:
@@ -102,7 +104,7 @@ class Checkpoint:
             (own / folder).clear()
 
     def _found(self) -> dict[str, bytes]:
-        """All that whole segments hold."""
+        """The content of all intact segments."""
         found: dict[str, bytes] = {}
         for name in self.place.files():
             if _SEGMENT.fullmatch(name):
@@ -135,8 +137,8 @@ class _Seal(NamedTuple):
             return None
 
 
-class _Held(NamedTuple):
-    """The files in which workers keep what is dear to make."""
+class _PersistedFiles(NamedTuple):
+    """The files in which workers persist what is expensive to compute."""
 
     place: Place
     seal: _Seal
@@ -151,7 +153,7 @@ class _Held(NamedTuple):
             return None
 
 
-def _told(prepared: Prepared) -> dict[str, Any]:
+def _identity(prepared: Prepared) -> dict[str, Any]:
     """What must be the same for a checkpoint to be of use."""
     return {
         "format": _FORMAT,
@@ -168,16 +170,16 @@ def _told(prepared: Prepared) -> dict[str, Any]:
 def _refusal(place: Place, theirs: dict[str, Any], ours: dict[str, Any]) -> str:
     """Why a checkpoint cannot be used, by what differs first, and what to type."""
     differs = next(name for name in ours if theirs.get(name) != ours[name])
-    told = {
+    reason = {
         "key": "is of a run with another key",
         "source": "is of a run on other source files, or they were written again since",
         "run": "is of another state of this job",
-    }.get(differs, f"was made with {differs} {theirs.get(differs)}, this is {ours[differs]}")
-    return f"{place.url}: the checkpoint {told}. Run without --resume to start anew."
+    }.get(differs, f"was written with {differs} {theirs.get(differs)}, this is {ours[differs]}")
+    return f"{place.url}: the checkpoint {reason}. Run without --resume to start anew."
 
 
 def _read(header: Place) -> dict[str, Any] | None:
-    """What a header says; nothing, if there is none or it is damaged."""
+    """The content of a header; nothing, if there is none or it is damaged."""
     try:
         return dict(json.loads(header.read()))
     except (InputError, ValueError, TypeError):

@@ -13,14 +13,14 @@ from dpmask.job.prepare import Prepared, prepare
 
 _BLOCKS_IN_MEMORY = 6
 _MASK_COST, _VERIFY_COST = 14, 3
-"""CPU of masking, looking at, encoding and hashing a block, and of verifying it, in units of that of reading one; see
+"""CPU of masking, counting, encoding and hashing a block, and of verifying it, in units of that of reading one; see
 tests/benchmarks/bench_noise.py."""
 _START = 1.0
 """Seconds that any run takes: kernels are loaded, and a report is drawn."""
 
 
 def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
-    """Check a job as ``run`` would, and say what it would cost."""
+    """Check a job as ``run`` would, and estimate what it would cost."""
     prepared = prepare(job, overwrite=overwrite)
     lake = prepared.lake
     seconds, cpu, size = _sample(prepared)

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from dpmask.engine.progress import note
 from dpmask.errors import DpmaskError, InputError, JobError
+from dpmask.job.account import measure_outcome
 from dpmask.job.measures import takers
+from dpmask.job.outcome import MeasureOutcome
 from dpmask.job.prepare import check_writable
 from dpmask.lake.footers import MANIFEST, glob_root
 from dpmask.lake.storage import Place
@@ -58,25 +60,25 @@ def evaluate(
     chosen = _columns(lakes, columns, paired_by)
     paired = _paired(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
     given = dict(zip(_OPTIONS, (chosen, list(quasi), list(sensitive)), strict=True))
-    found = _measured(paired, given)
-    measured = [one for one in found if "values" in one]
+    taken = _measured(paired, given)
+    measured = [one for one in taken if one.found is not None]
     if not measured:
         none = "" if chosen else " The tables have no numeric column in common."
-        reasons = [f"  {one['reason']}" for one in found]
+        reasons = [f"  {one.reason}" for one in taken]
         raise InputError("\n".join([f"{_WHO}: nothing could be measured.{none}", *reasons]))
     evaluation = {
         "original": {"url": original, "rows": lakes[0].rows},
         "masked": {"url": masked, "rows": lakes[1].rows},
         "pairing": paired.pairing,
         "columns": chosen,
-        "measures": measured,
-        "not_measured": [one for one in found if "values" not in one],
+        "measures": [one.to_dict() for one in measured],
+        "not_measured": [one.to_dict() for one in taken if one.found is None],
     }
     if report is not None:
         drawn = list(dict.fromkeys([*chosen, *quasi, *sensitive]))
-        Place(report).write(
-            evaluation_page(evaluation, compare(paired.original, paired.masked, drawn, chosen)).encode()
-        )
+        shown = {**evaluation, "measures": [one.found for one in measured]}
+        drawing = compare(paired.original, paired.masked, drawn, chosen)
+        Place(report).write(evaluation_page(shown, drawing).encode())
     return evaluation
 
 
@@ -191,7 +193,22 @@ def _request(name: str, given: Mapping[str, list[str]]) -> _Request:
     return _Request(name, known, list(dict.fromkeys(lacking)))
 
 
-def _measured(paired: PairedLakes, given: Mapping[str, list[str]]) -> list[dict[str, Any]]:
+class _Taken(NamedTuple):
+    """A measure that was taken, or the reason why it could not be."""
+
+    request: _Request
+    found: MeasureOutcome | None = None
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """It, for JSON."""
+        if self.found is None:
+            return {"measure": self.request.measure, "reason": self.reason}
+        found = self.found.model_dump(exclude={"name"})
+        return {key: found.pop(key) for key in ("measure", "public")} | {"parameters": self.request.parameters} | found
+
+
+def _measured(paired: PairedLakes, given: Mapping[str, list[str]]) -> list[_Taken]:
     """Each measure: its values, or the reason why there are none."""
     requests = [_request(name, given) for name in MEASURES]
     complete = [one for one in requests if not one.lacking]
@@ -207,21 +224,11 @@ def _needs(name: str, lacking: Sequence[str]) -> str:
     return f"{name}: needs {', '.join(lacking)}. {how}."
 
 
-def _result(request: _Request, take: Callable[[], Any] | None) -> dict[str, Any]:
-    name = request.measure
+def _result(request: _Request, take: Callable[[], Any] | None) -> _Taken:
     if take is None:
-        return {"measure": name, "reason": _needs(name, request.lacking)}
-    note(name)
+        return _Taken(request, reason=_needs(request.measure, request.lacking))
+    note(request.measure)
     try:
-        result = take()
+        return _Taken(request, measure_outcome(request.measure, request.measure, take()))
     except (JobError, InputError) as error:
-        return {"measure": name, "reason": str(error)}
-    return {
-        "measure": name,
-        "public": result.public,
-        "parameters": request.parameters,
-        "judged": {key: getattr(result, key) for key in result.judged},
-        "values": result.to_dict(),
-        "explanation": result.explain(),
-        "about": result.described(),
-    }
+        return _Taken(request, reason=str(error))

@@ -8,20 +8,19 @@ from __future__ import annotations
 import os
 import posixpath
 import time
-from typing import Any
+from typing import get_args
 
 from dpmask.errors import JobError
+from dpmask.job.outcome import Outcome, Status
 from dpmask.job.prepare import check_writable
 from dpmask.lake.storage import Place
 
-STATUSES = ("released", "already released", "refused", "failed", "interrupted")
-
 _FIGURES = {
-    "exit_code": ("exit_code", "Exit code: 0 released or already released, 3 refused, 5 worth a retry."),
-    "source_rows": ("source_rows", "Records in the source."),
-    "rows": ("rows", "Records in the release, or masked for it."),
-    "source_bytes": ("source_bytes", "Size of the source's files."),
-    "release_bytes": ("release_bytes", "Size of the released files."),
+    "exit_code": "Exit code: 0 released or already released, 3 refused, 5 worth a retry.",
+    "source_rows": "Records in the source.",
+    "rows": "Records in the release, or masked for it.",
+    "source_bytes": "Size of the source's files.",
+    "release_bytes": "Size of the released files.",
 }
 _BY_STAGE = {
     "seconds": ("stage_seconds", "Wall time of each stage."),
@@ -31,26 +30,25 @@ _BY_STAGE = {
 }
 
 
-def exposition(outcome: dict[str, Any]) -> bytes:
+def exposition(outcome: Outcome) -> bytes:
     """What came of a run, as a text file of metrics."""
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
     registry = CollectorRegistry()
-    name = outcome.get("name") or outcome.get("job", "")
+    name = outcome.name or outcome.job or ""
 
     def gauge(metric: str, about: str, *labels: str) -> Gauge:
         return Gauge(f"dpmask_run_{metric}", about, ["name", *labels], registry=registry)
 
-    for key, (metric, about) in _FIGURES.items():
-        if key in outcome:
-            gauge(metric, about).labels(name).set(outcome[key])
+    for metric, value in outcome.known(*_FIGURES).items():
+        gauge(metric, _FIGURES[metric]).labels(name).set(value)
     for key, (metric, about) in _BY_STAGE.items():
         family = gauge(metric, about, "stage")
-        for stage in outcome.get("seconds", {}):
-            family.labels(name, stage).set(outcome[key].get(stage, 0))
+        for stage in outcome.seconds or ():
+            family.labels(name, stage).set(getattr(outcome, key).get(stage, 0))
     status = gauge("status", "1 for what came of the run, 0 for all else.", "status")
-    for one in STATUSES:
-        status.labels(name, one).set(one == outcome["status"])
+    for one in get_args(Status):
+        status.labels(name, one).set(one == outcome.status)
     gauge("end_time_seconds", "When the run ended, in Unix time.").labels(name).set(time.time())
     return bytes(generate_latest(registry))
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from dpmask import __version__
 from dpmask.engine.cluster.connect import connected
 from dpmask.engine.guard import safe_error
 from dpmask.engine.progress import Watcher, listening
-from dpmask.errors import DpmaskError, Interrupted, PolicyRefusal
-from dpmask.job.events import PrivateLog, Recorder, Sink, counting
+from dpmask.errors import Interrupted
+from dpmask.job.events import PrivateLog, Recorder, Sink
 from dpmask.job.metrics import exposition, metrics_file
 from dpmask.job.model import read_job
+from dpmask.job.outcome import Outcome
 from dpmask.job.prepare import folders
 from dpmask.job.stages import Run, run
 from dpmask.lake.storage import Place
@@ -36,73 +36,50 @@ def run_job(
     metrics: str | None = None,
     watcher: Watcher | None = None,
     record: Sink | None = None,
-) -> dict[str, Any]:
-    """Run a job. The result says what came of it, with ``exit_code``; it is also written to the private folder.
+) -> Outcome:
+    """Run a job. The outcome, with its ``exit_code``, is also written to the private folder.
 
-    ``watcher`` is told how far the run is, ``record`` of each event in it; ``metrics`` is a file for Prometheus.
+    ``watcher`` follows the run's progress, ``record`` gets each of its events; ``metrics`` is a file for Prometheus.
     """
-    outcome: dict[str, Any] = {"status": "failed", "exit_code": 0}
     log = PrivateLog()
-    recorder = Recorder(outcome, [counting(outcome), *([record] if record else []), log])
-    watched = _Both(watcher or Watcher(), recorder)
+    recorder = Recorder(watcher, [*([record] if record else []), log])
     figures: Place | None = None
     try:
         figures = metrics_file(metrics) if metrics is not None else None
-        outcome["job"] = Place(url).url  # one with a password is refused and told to nobody
+        recorder.add(job=Place(url).url)  # one with a password is refused, and shown nowhere
         recorder.event("start", job=url, version=__version__)
         job = read_job(url)
-        outcome["name"] = job.file.name
+        recorder.add(name=job.file.name)
         _, log.place = folders(job)
         log.place.make_private()
         (log.place / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
         signer = read_private_key(sign) if sign else None
-        with listening(watched.passes, watched.retried), connected(scheduler, cluster):
-            run(Run(job, overwrite, signer, watched.stage, outcome, resume))
+        with listening(recorder.passes, recorder.retried), connected(scheduler, cluster):
+            run(Run(job, recorder, overwrite, signer, resume))
     except KeyboardInterrupt:
-        _fail(outcome, Interrupted(_INTERRUPTED[outcome.get("stage") in {"publish", "verify"}]))
+        _fail(recorder, Interrupted(_INTERRUPTED[recorder.outcome.stage in {"publish", "verify"}]))
     except Exception as error:
-        _fail(outcome, safe_error(error))
-    _leave(log.place, figures, recorder)
-    return outcome
+        _fail(recorder, error)
+    _write_results(log.place, figures, recorder)
+    return recorder.outcome
 
 
-class _Both(Watcher):
-    """Two who watch the same run."""
-
-    def __init__(self, one: Watcher, other: Watcher) -> None:
-        self.watchers = one, other
-
-    def stage(self, name: str) -> None:
-        for watcher in self.watchers:
-            watcher.stage(name)
-
-    def passes(self, label: str, done: int, total: int) -> None:
-        for watcher in self.watchers:
-            watcher.passes(label, done, total)
-
-    def retried(self, label: str, tasks: int) -> None:
-        for watcher in self.watchers:
-            watcher.retried(label, tasks)
+def _fail(recorder: Recorder, error: Exception) -> None:
+    recorder.outcome = recorder.outcome.failing(safe_error(error))
 
 
-def _fail(outcome: dict[str, Any], error: DpmaskError) -> None:
-    status = {PolicyRefusal: "refused", Interrupted: "interrupted"}.get(type(error), "failed")
-    outcome.update(status=status, exit_code=error.exit_code, kind=type(error).__name__, error=str(error))
-
-
-def _leave(private: Place | None, figures: Place | None, recorder: Recorder) -> None:
+def _write_results(private: Place | None, figures: Place | None, recorder: Recorder) -> None:
     """Write the metrics, the result and the log's end; one that cannot be written must not hide the first error."""
-    outcome = recorder.outcome
     result = None if private is None else private / _RESULT
     for place, content in ((figures, exposition), (result, _as_json)):
         try:
             if place is not None:
-                place.write(content(outcome))
+                place.write(content(recorder.outcome))
         except Exception as error:
-            if outcome["exit_code"] == 0:
-                _fail(outcome, safe_error(error))
+            if recorder.outcome.exit_code == 0:
+                _fail(recorder, error)
     recorder.ended()
 
 
-def _as_json(outcome: dict[str, Any]) -> bytes:
-    return json.dumps(outcome, indent=1).encode()
+def _as_json(outcome: Outcome) -> bytes:
+    return json.dumps(outcome.to_dict(), indent=1).encode()

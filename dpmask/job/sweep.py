@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from dpmask.engine.progress import Watcher
 from dpmask.errors import InputError, JobError
+from dpmask.job.events import Recorder
 from dpmask.job.job_text import JobText, KeyPath
 from dpmask.job.model import Job, understood
 from dpmask.job.prepare import Prepared, folders, prepare
@@ -71,7 +73,7 @@ def sweep(
     risk: str | None = None,
     loss: str | None = None,
     report: str | None = None,
-    tell: Callable[[str], None] = lambda text: None,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """All points of a sweep, the frontier among them, and the recommended one; also drawn as a map."""
     text = JobText(url)
@@ -80,8 +82,8 @@ def sweep(
     goals = _goals(jobs[0][1], risk, loss)
     points: list[dict[str, Any]] = []
     for number, (values, job) in enumerate(jobs, start=1):
-        tell(f"{number} of {len(jobs)}: {_told(values)}")
-        points.append({"parameters": values, "typed": _typed(values), **_point(job, goals, tell)})
+        progress(f"{number} of {len(jobs)}: {_line(values)}")
+        points.append({"parameters": values, "typed": _typed(values), **_point(job, goals, progress)})
     for point in points:
         point["frontier"] = not any(_beats(other, point) for other in points)
     best = _best(points)
@@ -93,9 +95,8 @@ def sweep(
         "recommended": best,
         "recommendation": _recommendation(points, best, goals),
     }
-    told = points[0]["about"]
     place = Place(report) if report is not None else folders(jobs[0][1])[1] / _KEPT / "map.html"
-    place.write(map_page({**swept, "about": told}).encode())
+    place.write(map_page({**swept, "about": points[0]["about"]}).encode())
     for point in points:
         del point["about"]  # the same for all, and for the page only
     return {**swept, "report": place.full_url}
@@ -132,7 +133,7 @@ def _goal(kind: str, asked: str | None, found: Sequence[Goal], judged: Mapping[s
     return found[0]
 
 
-def _point(job: Job, goals: Sequence[Goal], tell: Callable[[str], None]) -> dict[str, Any]:
+def _point(job: Job, goals: Sequence[Goal], progress: Callable[[str], None]) -> dict[str, Any]:
     """What one point came to: as it was kept, or measured now."""
     prepared = prepare(job, overwrite=True)
     kept = prepared.private / _KEPT / f"{prepared.run}.json"
@@ -140,11 +141,11 @@ def _point(job: Job, goals: Sequence[Goal], tell: Callable[[str], None]) -> dict
         found = json.loads(kept.read())
         if found["versions"] == prepared.versions and {goal.name for goal in goals} <= set(found["values"]):
             point = {key: found[key] for key in _POINT} | _axes(found, goals)
-            tell("  measured before")
+            progress("  measured before")
             return point
     except (InputError, ValueError, KeyError, TypeError):
         pass
-    found = _measured(prepared, tell)
+    found = _measured(prepared, progress)
     kept.write(json.dumps(found).encode())
     return {key: found[key] for key in _POINT} | _axes(found, goals)
 
@@ -153,11 +154,21 @@ def _axes(found: Mapping[str, Any], goals: Sequence[Goal]) -> dict[str, float]:
     return {"risk": found["values"][goals[0].name], "loss": found["values"][goals[1].name]}
 
 
-def _measured(prepared: Prepared, tell: Callable[[str], None]) -> dict[str, Any]:
+class _Stages(Watcher):
+    """Shows the stages of a point."""
+
+    def __init__(self, progress: Callable[[str], None]) -> None:
+        self.progress = progress
+
+    def stage(self, name: str) -> None:
+        self.progress(f"  {name}")
+
+
+def _measured(prepared: Prepared, progress: Callable[[str], None]) -> dict[str, Any]:
     """Mask, measure and judge, in a folder of its own: a release of the same job is not touched. No file is kept."""
     own = prepared.private / _KEPT / prepared.run
     with own.locked():
-        done = mask_and_measure(Run(prepared.job, True, None, lambda stage: tell(f"  {stage}")), prepared, own)
+        done = mask_and_measure(Run(prepared.job, Recorder(_Stages(progress))), prepared, own)
     own.clear()
     values = {
         f"{name}.{field}": judge(Rule("", name, field, "<=", 0.0), result).judged
@@ -197,7 +208,7 @@ def _typed(values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _told(values: Mapping[str, Any]) -> str:
+def _line(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in _typed(values).items())
 
 
@@ -207,13 +218,13 @@ def _recommendation(points: Sequence[Mapping[str, Any]], best: int | None, goals
         least = min(points, key=lambda point: point["risk"])
         return (
             f"No point satisfies the policy. The least {risk.name} is {least['risk']:.4g}, at "
-            f"{_told(least['parameters'])}, where it breaks: {'; '.join(least['broken'])}. Mask more strongly, or take "
+            f"{_line(least['parameters'])}, where it breaks: {'; '.join(least['broken'])}. Mask more strongly, or take "
             "another method."
         )
     point = points[best]
     passed = sum(one["holds"] for one in points)
     return (
-        f"Take {_told(point['parameters'])}: of the {passed} of {len(points)} points that satisfy the policy it loses "
+        f"Take {_line(point['parameters'])}: of the {passed} of {len(points)} points that satisfy the policy it loses "
         f"least, {loss.name} {point['loss']:.4g}, at {risk.name} {point['risk']:.4g} (by its upper 95 % limit where it "
         "was sampled)."
     )

@@ -16,7 +16,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from dpmask.engine.draws import Subkey, make_key
-from dpmask.results import Plain, Result
+from dpmask.results import Exhibit, Plain, Result
 from dpmask.table import table as tables
 from dpmask.table.columns import require_numeric
 
@@ -137,6 +137,8 @@ class FittedMethod(ABC):
     """Which records it leaves out (dpmask.table.dropping), if its method ``drops``."""
     figures: Result | None = None
     """What masking came to, of the class that the method names."""
+    solution_exhibits: ClassVar[Mapping[str, Exhibit]] = {}
+    """What the public page draws of ``solution``, in this order."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a class without its hooks; give it the repr of this one, which ``dataclass`` then leaves alone."""

@@ -1,4 +1,4 @@
-"""What a release promises of its rows, smallest groups and constraints: said by its maker, counted again by anybody.
+"""What a release promises of its rows, smallest groups and constraints: anybody can count them again.
 
 A claim is {"columns": [...]} with "smallest_group": a number, "constraints": [...], or both.
 """
@@ -33,7 +33,7 @@ def standing_claims(steps: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def broken_claims(table: Table, claims: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is wrong with the claims, counted from the table; nothing if all hold."""
+    """What is wrong with the claims, counted from the table; nothing if all are true."""
     wrong = []
     for claim in claims:
         columns = claim["columns"]

@@ -41,7 +41,7 @@ def canonical(content: Any) -> bytes:
 
 
 def content_hash(manifest: dict[str, Any]) -> str:
-    """The hash of all that a manifest says, but for the hash and the signature themselves."""
+    """The hash of all content of a manifest, but for the hash and the signature themselves."""
     return hashlib.sha256(canonical({name: value for name, value in manifest.items() if name not in _OWN})).hexdigest()
 
 

@@ -57,7 +57,7 @@ def check_rule(rule: Rule, measures: Mapping[str, Sequence[str]]) -> None:
     judged = {name: fields for name, fields in measures.items() if fields}
     if rule.measure not in judged:
         known = nearest(rule.measure, judged) or "The job measures nothing."
-        raise JobError(f"'{rule.text}' speaks of '{rule.measure}', which the job does not measure. {known}")
+        raise JobError(f"'{rule.text}' refers to '{rule.measure}', which the job does not measure. {known}")
     if rule.field not in measures[rule.measure]:
         raise JobError(
             f"'{rule.text}': {rule.measure} has no '{rule.field}'. {nearest(rule.field, measures[rule.measure])}"

@@ -52,10 +52,10 @@ class _NoObserver:
 
 
 def _nothing(left: None, right: None) -> None:
-    """Two parts of nothing are nothing."""
+    """Merges nothing."""
 
 
-class Watch(NamedTuple):
+class Observation(NamedTuple):
     """Summaries taken while a table is masked: of its blocks before and after, and how two of them are merged."""
 
     before: BlockObserver = _NoObserver()
@@ -64,38 +64,38 @@ class Watch(NamedTuple):
 
 
 def stage(
-    original: Table, table: Table, columns: Sequence[str], folder: Folder, watch: Watch
+    original: Table, table: Table, columns: Sequence[str], folder: Folder, observed: Observation
 ) -> tuple[list[StagedFile], tuple[Any, Any]]:
     """Mask every block and write it; and the summaries of the original and of the masked table.
 
     One pass, and a small one before it over dictionary columns, if there are any.
     """
     positioned, names = (with_positions(table), [*columns, POSITION]) if table.origins else (table, columns)
-    write = partial(_write, folder, _categories(table, columns), watch.after)
+    write = partial(_write, folder, _categories(table, columns), observed.after)
     if positioned.blocks is original.blocks:  # every record is masked by itself, and its original at hand
-        blocks = positioned.select(names, watch.before)
+        blocks = positioned.select(names, observed.before)
     else:
         contents = (
-            content_of(partial(_Beside, one.content), two.content)
+            content_of(partial(_WithOriginal, one.content), two.content)
             for one, two in zip(original.blocks, positioned.blocks, strict=True)
         )
-        read = partial(_with_original, watch.before, positioned.reader(names))
+        read = partial(_with_original, observed.before, positioned.reader(names))
         blocks = Collection(positioned.blocks_with(contents), read)
     written = blocks.with_positions().transform(write)
-    return write_files(written, partial(_merge_both, watch.merge), "mask", partial(_still_there, folder, table))
+    return write_files(written, partial(_merge_both, observed.merge), "mask", partial(_still_there, folder, table))
 
 
-class _Beside(NamedTuple):
+class _WithOriginal(NamedTuple):
     """A block's content, and that of the original block. Its repr shows nothing of either."""
 
     original: Any
     content: Any
 
     def __repr__(self) -> str:
-        return "<Beside>"
+        return "<WithOriginal>"
 
 
-def _with_original(before: BlockObserver, read: Reader, both: _Beside, position: Position) -> tuple[Any, Rows]:
+def _with_original(before: BlockObserver, read: Reader, both: _WithOriginal, position: Position) -> tuple[Any, Rows]:
     return before(both.original.read(before.columns), position), read(both.content, position)
 
 
@@ -119,16 +119,16 @@ def _is_there(folder: Folder, staged: tuple[StagedFile, DroppedRows | None], pos
         return False
     if hashlib.sha256(data).hexdigest() != file.sha256:
         return False
-    _note_positions(folder, file.name, file.rows, position, None if origin is None else origin.first + origin.kept)
+    _write_pairing(folder, file.name, file.rows, position, None if origin is None else origin.first + origin.kept)
     return True
 
 
-def _note_positions(
+def _write_pairing(
     folder: Folder, name: str, rows: int, position: Position, positions: NDArray[np.int64] | None
 ) -> NDArray[np.int64] | None:
-    """The order of a file's rows, None for that of the input. Which records they are is noted for their holder.
+    """The order of a file's rows, None for that of the input. Which records they are is written for the data holder.
 
-    That is known without a note where neither the order was changed nor records were dropped (``positions``).
+    That is known without a file where neither the order was changed nor records were dropped (``positions``).
     """
     order = None if folder.order is None else shuffled(folder.order, position.first, rows)
     if order is not None or positions is not None:
@@ -164,7 +164,7 @@ def _write(
     if POSITION in rows.schema.names:
         positions, rows = rows.column(POSITION).to_numpy(), rows.drop_columns([POSITION])
     seen, rows = after(rows.select(after.columns), position), keep_categories(rows, categories)
-    order = _note_positions(folder, name, rows.num_rows, position, positions)
+    order = _write_pairing(folder, name, rows.num_rows, position, positions)
     if order is not None:
         rows = reordered(rows, order)
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}

@@ -55,7 +55,7 @@ def verify(release: str, signer: Ed25519PublicKey | None = None) -> Verified:
         broken = broken_claims(read_lake(release), claims)
         wrong.update({MANIFEST: "; ".join(broken)} if broken else {})
     if wrong:
-        raise VerificationError(_told(release, wrong))
+        raise VerificationError(_message(release, wrong))
     return Verified(
         release, manifest["name"], manifest["run"], manifest["rows"], len(manifest["files"]), _origin(manifest, signer)
     )
@@ -89,13 +89,13 @@ def _check_file(target: Place, schema: list[tuple[str, str]], entry: dict[str, A
             rows.column(name).null_count == count for name, count in entry["nulls"].items()
         ),
     }
-    for text, holds in checks.items():
-        if not holds():
+    for text, correct in checks.items():
+        if not correct():
             return {entry["path"]: text}
     return {}
 
 
-def _told(release: str, wrong: dict[str, str]) -> str:
+def _message(release: str, wrong: dict[str, str]) -> str:
     lines = [f"{release}: is not what its manifest claims."]
     lines += [f"  {path} {text}" for path, text in list(wrong.items())[:_SHOWN]]
     if len(wrong) > _SHOWN:

@@ -17,7 +17,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 BEFORE, AFTER = "#4c7fd0", "#e08214"
-"""Blue and orange: told apart by all kinds of eyes, on white, on black and in print."""
+"""Blue and orange: distinct to all kinds of eyes, on white, on black and in print."""
 
 _FAINT = {"domainOpacity": 0.4, "tickOpacity": 0.4, "gridOpacity": 0.15}
 _COLOURS = {"domainColor": "currentColor", "tickColor": "currentColor", "gridColor": "currentColor"}
@@ -290,7 +290,7 @@ def _compiled(template: str) -> Any:
 
 
 def _inline(svg: str, label: str) -> Markup:
-    """An SVG for the middle of a page: as wide as there is room, and said in words to who cannot see it."""
+    """An SVG for the middle of a page: as wide as there is room, and labelled for readers who cannot see it."""
     width, height = _OPENING.match(svg).groups()  # type: ignore[union-attr]
     opening = (
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}" style="max-width:{width}px">'

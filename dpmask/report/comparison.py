@@ -1,9 +1,9 @@
-"""The numbers behind the charts: how each column was spread before and after masking, and how columns hang together.
+"""The numbers behind the charts: the distribution of each column before and after masking, and the correlations.
 
 A small summary for each block of each table: counts on a grid of round numbers, counts of categories, and sums for the
 correlations. A run takes them while it masks, so they cost no pass; two tables that are there already take one each.
-Where the grid lies follows from 2,000 masked values of each column, from five stretches of records; nothing in it tells
-of an original. Counts are exact, and the same for any partitioning. Memory per task: one block, and 16 KB for each
+Where the grid lies follows from 2,000 masked values of each column, from five stretches of records; nothing in it comes
+from an original. Counts are exact, and the same for any partitioning. Memory per task: one block, and 16 KB for each
 column.
 """
 
@@ -38,7 +38,7 @@ _MOST_CATEGORIES = 1000
 _SHOWN_CATEGORIES = 12
 
 
-class Seen(NamedTuple):
+class ColumnCounts(NamedTuple):
     """One block's share of one table: grid counts of numbers, counts of categories, and sums for correlations."""
 
     counts: list[Counts]
@@ -47,8 +47,8 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Look:
-    """What to look for in a block of one table."""
+class ColumnCounter:
+    """Counts columns in the blocks of one table."""
 
     grids: Mapping[str, Grid]
     categories: tuple[str, ...]
@@ -59,29 +59,29 @@ class Look:
         """The columns it needs."""
         return list(dict.fromkeys([*self.grids, *self.categories, *self.related]))
 
-    def __call__(self, rows: Rows, span: Span) -> Seen:
-        """What is seen in the rows of one block."""
-        return Seen(
+    def __call__(self, rows: Rows, span: Span) -> ColumnCounts:
+        """The counts of one block."""
+        return ColumnCounts(
             [grid_counts(floats(rows, name), grid) for name, grid in self.grids.items()],
             [TextCounts.of(rows, name, most=_MOST_CATEGORIES) for name in self.categories],
             comoments([floats(rows, name) for name in self.related], 2) if self.related else None,
         )
 
-    def over(self, table: Table) -> Seen:
-        """What is seen in a whole table, in a pass over it."""
-        return table.reduce_rows(self.columns, self, merge_seen, "report: distributions")
+    def over(self, table: Table) -> ColumnCounts:
+        """The counts of a whole table, in a pass over it."""
+        return table.reduce_rows(self.columns, self, merge_counts, "report: distributions")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Columns of two tables to be compared; records need no partner. ``before`` and ``after`` look at a table each."""
+    """Columns of two tables to be compared; records need no partner. ``before`` and ``after`` count a table each."""
 
     columns: tuple[str, ...]
     kinds: Mapping[str, tuple[Any, Any]]
-    before: Look
-    after: Look
+    before: ColumnCounter
+    after: ColumnCounter
 
-    def told(self, before: Seen, after: Seen) -> dict[str, Any]:
+    def result(self, before: ColumnCounts, after: ColumnCounts) -> dict[str, Any]:
         """The distributions and correlations, ready for a report."""
         numbers = [name for name in self.columns if all(map(is_numeric, self.kinds[name]))]
         sides = [
@@ -97,7 +97,7 @@ class Comparison:
 
 
 def comparison(original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = ()) -> Comparison:
-    """How ``columns`` will be compared, and the correlations of ``related`` ones; looks at some masked records."""
+    """How ``columns`` will be compared, and the correlations of ``related`` ones; reads some masked records."""
     schemas = original.masked_schema, masked.masked_schema
     kinds = {
         name: (schemas[0].field(name).type, schemas[1].field(name).type) for name in dict.fromkeys([*columns, *related])
@@ -108,13 +108,15 @@ def comparison(original: Table, masked: Table, columns: Sequence[str], related: 
     most = tuple(name for name in related if name in numeric)[:MOST_CORRELATED]
     grids = _grids(masked, {name: kinds[name] for name in columns if name in numeric})
     together = most if len(most) > 1 else ()
-    return Comparison(tuple(columns), kinds, Look(grids, before, together), Look(grids, after, together))
+    return Comparison(
+        tuple(columns), kinds, ColumnCounter(grids, before, together), ColumnCounter(grids, after, together)
+    )
 
 
 def compare(original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = ()) -> dict[str, Any]:
     """Columns of two tables compared, in a pass over each."""
     found = comparison(original, masked, columns, related)
-    return found.told(found.before.over(original), found.after.over(masked))
+    return found.result(found.before.over(original), found.after.over(masked))
 
 
 def _grids(masked: Table, kinds: Mapping[str, tuple[Any, Any]]) -> dict[str, Grid]:
@@ -145,9 +147,9 @@ def _finite(columns: tuple[str, ...], rows: Rows, span: Span) -> list[Any]:
     return [np.sort(one[np.isfinite(one)]) for one in values]
 
 
-def merge_seen(left: Seen, right: Seen) -> Seen:
-    """What was seen in both parts together."""
-    return Seen(
+def merge_counts(left: ColumnCounts, right: ColumnCounts) -> ColumnCounts:
+    """The counts of both parts."""
+    return ColumnCounts(
         [one + two for one, two in zip(left.counts, right.counts, strict=True)],
         [one.plus(two) for one, two in zip(left.texts, right.texts, strict=True)],
         merge_comoments(left.sums, right.sums) if left.sums and right.sums else None,
@@ -182,7 +184,7 @@ def _bars(bars: Bars) -> dict[str, Any]:
 
 
 def _clean(edges: list[float]) -> list[float]:
-    """Edges as people write them, 0.3 and not 0.30000000000000004, as long as they can still be told apart."""
+    """Edges as people write them, 0.3 and not 0.30000000000000004, as long as they are still distinct."""
     written = [float(f"{edge:.12g}") for edge in edges]
     return written if len(set(written)) == len(edges) else edges
 
@@ -206,8 +208,8 @@ def _category(name: str, before: TextCounts | None, after: TextCounts) -> dict[s
 
 
 def _not_drawn(name: str, kinds: tuple[Any, Any]) -> dict[str, Any]:
-    told = " and then ".join(dict.fromkeys(map(str, kinds)))
-    return {"column": name, "kind": "none", "reason": f"{told} is not drawn"}
+    types = " and then ".join(dict.fromkeys(map(str, kinds)))
+    return {"column": name, "kind": "none", "reason": f"{types} is not drawn"}
 
 
 def _correlations(columns: Sequence[str], before: CoMoments | None, after: CoMoments | None) -> dict[str, Any] | None:

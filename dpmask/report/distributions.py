@@ -1,4 +1,4 @@
-"""Compared columns made ready to be drawn: both sides for the data holder; the masked one, pooled, for the public."""
+"""Compared columns prepared for drawing: both sides for the data holder; the masked one, pooled, for the public."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters as people read them: one that a line can tell as a line, a nested one as a tree."""
+"""Parameters as people read them: a simple one as a line, a nested one as a tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Branch(NamedTuple):
 def line(value: Any) -> str:
     """A parameter in one line."""
     if isinstance(value, list | tuple):
-        return ("; " if any(map(_holds, value)) else ", ").join(map(line, value))
+        return ("; " if any(map(_is_nested, value)) else ", ").join(map(line, value))
     if isinstance(value, Mapping):
         return "; ".join(f"{name}: {line(one)}" for name, one in value.items())
     if value is None:
@@ -30,15 +30,15 @@ def line(value: Any) -> str:
 
 
 def outline(value: Any) -> tuple[Branch, ...]:
-    """A nested parameter as a tree; nothing for one that a line can tell."""
+    """A nested parameter as a tree; nothing for one that fits a line."""
     if isinstance(value, Mapping):
         return (_value(value),) if _is_tree(value) else tuple(_named(name, one) for name, one in value.items())
-    if isinstance(value, list | tuple) and any(map(_holds, value)):
+    if isinstance(value, list | tuple) and any(map(_is_nested, value)):
         return tuple(Branch(line(one)) for one in value)
     return ()
 
 
-def _holds(value: Any) -> bool:
+def _is_nested(value: Any) -> bool:
     return isinstance(value, list | tuple | Mapping)
 
 

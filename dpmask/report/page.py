@@ -1,4 +1,4 @@
-"""The pages people look at: each one self-contained HTML file, without a script and without a network."""
+"""The pages people read: each one self-contained HTML file, without a script and without a network."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from dpmask.report import chart
 from dpmask.report.distributions import LEAST_SHOWN, correlation_change, drawn_columns, public_columns
 from dpmask.report.glossary import Entry, field_term, measure_term
 from dpmask.report.outline import line, outline
-
-_SHARES = ("rate", "by_known", "mahalanobis", "estimated", "by_sd", "by_rank", "joint", "prosecutor", "journalist")
-"""Fields of a risk that are shares of what was attacked, and can be drawn beside what guessing scores."""
-
-_OTHER_BASELINE = ("by_sd", "by_rank", "joint")
-"""Shares that the result's score of guessing does not speak of."""
+from dpmask.results import Exhibit
 
 
 def report_page(account: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
@@ -25,18 +20,26 @@ def report_page(account: Mapping[str, Any], comparison: Mapping[str, Any]) -> st
     return _rendered("page.html.j2", {**account, **_compared(comparison)}, account["measures"])
 
 
-def public_page(public: Mapping[str, Any], identity: str, measures: Sequence[Any], comparison: Any) -> str:
-    """The page that goes with a release: no risk, nothing of the original, no small count."""
+def public_page(
+    public: Mapping[str, Any],
+    identity: str,
+    measures: Sequence[Any],
+    solutions: Sequence[Mapping[str, Exhibit]],
+    comparison: Mapping[str, Any],
+) -> str:
+    """The page that goes with a release: no risk, nothing of the original, no small count.
+
+    ``solutions`` describes how the solution of each step is drawn.
+    """
+    steps = [{**step, "solution_exhibits": drawn} for step, drawn in zip(public["steps"], solutions, strict=True)]
     columns = public_columns(comparison["columns"])
-    shown = {**public, "release": identity, "columns": columns, "least": LEAST_SHOWN, "measures": measures}
-    return _rendered("public.html.j2", shown, measures)
+    shown = {**public, "steps": steps, "release": identity, "columns": columns, "least": LEAST_SHOWN}
+    return _rendered("public.html.j2", {**shown, "measures": measures}, measures)
 
 
 def evaluation_page(found: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
     """What an evaluation of two lakes found."""
-    measures = [{"name": one["measure"], **one} for one in found["measures"]]
-    shown = {**found, "measures": measures, **_compared(comparison)}
-    return _rendered("evaluation.html.j2", shown, measures)
+    return _rendered("evaluation.html.j2", {**found, **_compared(comparison)}, found["measures"])
 
 
 def map_page(swept: Mapping[str, Any]) -> str:
@@ -63,8 +66,8 @@ def map_page(swept: Mapping[str, Any]) -> str:
 
 def _goal_term(name: str, about: Mapping[str, Any]) -> Entry:
     measure, _, field = name.rpartition(".")
-    told = about.get(measure)
-    return field_term(field, {"name": measure, "about": told} if told else None)
+    known = about.get(measure)
+    return field_term(field, {"name": measure, "about": known} if known else None)
 
 
 def _compared(comparison: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,23 +78,23 @@ def _compared(comparison: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rendered(template: str, shown: Mapping[str, Any], measures: Sequence[Mapping[str, Any]]) -> str:
+def _rendered(template: str, shown: Mapping[str, Any], measures: Sequence[Any]) -> str:
     return _environment(measures).get_template(template).render(shown)
 
 
-def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = ()) -> Environment:
+def _environment(measures: Sequence[Any], goals: Sequence[str] = ()) -> Environment:
     environment = Environment(
         loader=PackageLoader("dpmask.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    by_name = {measure["name"]: measure for measure in measures}
-    used: dict[str, Entry] = {}  # a page ends with the terms it has spoken of
+    by_name = {measure.name: measure for measure in measures}
+    used: dict[str, Entry] = {}  # a page ends with the terms it refers to
     environment.globals.update(
         noted=lambda term: used.setdefault(term.name, term),
         terms=lambda: sorted(used.values(), key=lambda term: term.name.lower()),
         charts=chart.can_draw(),
         colours=(chart.BEFORE, chart.AFTER),
-        field_term=field_term,
-        measure_term=measure_term,
+        field_term=lambda field, measure=None: field_term(field, measure and _term_source(measure)),
+        measure_term=lambda measure: measure_term(_term_source(measure)),
     )
     environment.filters.update(
         words=lambda name: name.replace("_", " "),
@@ -100,9 +103,9 @@ def _environment(measures: Sequence[Mapping[str, Any]], goals: Sequence[str] = (
         line=line,
         outline=outline,
         attacks=_attacks,
-        rule_term=lambda rule: _rule_term(rule["rule"], by_name),
+        rule_term=lambda rule: _rule_term(rule.rule, by_name),
         distribution_chart=_distribution_chart,
-        correlation_chart=lambda found, side: chart.matrix_chart(found["columns"], found[side], _said(found, side)),
+        correlation_chart=lambda found, side: chart.matrix_chart(found["columns"], found[side], _title(found, side)),
         risk_chart=lambda attacks: chart.risk_chart(_plain(attacks), "Rates of attacks beside what guessing scores"),
         sizes_chart=lambda groups: chart.sizes_chart(groups, "How many groups have how many records"),
         convergence_chart=_convergence_chart,
@@ -125,29 +128,38 @@ def _figure(value: Any) -> str:
 
 def _rule_term(rule: str, measures: Mapping[str, Any]) -> Entry:
     measure, _, rest = rule.partition(".")
-    return field_term(rest.split()[0].rstrip("<>="), measures.get(measure))
+    found = measures.get(measure)
+    return field_term(rest.split()[0].rstrip("<>="), found and _term_source(found))
 
 
-def _attacks(measures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every measured share that guessing has a score for."""
+def _attacks(measures: Sequence[Any]) -> list[dict[str, Any]]:
+    """Every measured share of what was attacked, beside what guessing scores where there is such a score."""
     return [
         _attack(measure, field)
         for measure in measures
-        if "guessing" in measure["values"]
-        for field in measure["judged"]
-        if field in _SHARES
+        for field in measure.judged
+        if field in measure.shares or (field in measure.exhibits and measure.exhibits[field].kind == "share")
     ]
 
 
-def _attack(measure: Mapping[str, Any], field: str) -> dict[str, Any]:
-    values = measure["values"]
-    rate = measure["judged"][field]
+def _attack(measure: Any, field: str) -> dict[str, Any]:
+    values, rate = measure.values, measure.judged[field]
     intervals = {"rate": values.get("interval"), **(values.get("intervals") or {})}
     low, high = intervals.get(field) or (rate, rate)
-    name = measure["name"] if field == "rate" else f"{measure['name']}: {field.replace('_', ' ')}"
-    guessing = None if field in _OTHER_BASELINE else values["guessing"]
-    told = {"name": name, "rate": rate, "low": low, "high": high, "guessing": guessing}
-    return {**told, "attacked": values["attacked"], "term": field_term(field, measure)}
+    return {
+        "name": measure.name if field == "rate" else f"{measure.name}: {field.replace('_', ' ')}",
+        "rate": rate,
+        "low": low,
+        "high": high,
+        "guessing": values["guessing"] if field in measure.shares else None,
+        "attacked": values["attacked"],
+        "term": field_term(field, _term_source(measure)),
+    }
+
+
+def _term_source(measure: Any) -> dict[str, Any]:
+    """What the glossary needs of a measure."""
+    return {"name": measure.name, "about": measure.about.model_dump()}
 
 
 def _plain(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -190,13 +202,13 @@ def _others(point: Mapping[str, Any], name: str) -> str:
 
 
 def _distribution_chart(column: Mapping[str, Any]) -> Markup:
-    said = f"{column['column']}: share of records in each bar, {' and '.join(column['sides'])} masking"
+    label = f"{column['column']}: share of records in each bar, {' and '.join(column['sides'])} masking"
     if column["kind"] == "category":
-        return chart.category_chart(column["labels"], column["sides"], said)
-    return chart.histogram_chart(column["edges"], list(column["sides"].values()), said)
+        return chart.category_chart(column["labels"], column["sides"], label)
+    return chart.histogram_chart(column["edges"], list(column["sides"].values()), label)
 
 
-def _said(found: Mapping[str, Any], side: str) -> str:
+def _title(found: Mapping[str, Any], side: str) -> str:
     what = {"before": "Correlations before masking", "after": "Correlations after masking"}
     return f"{what.get(side, 'Difference of the correlations')} of {', '.join(found['columns'])}"
 

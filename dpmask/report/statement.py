@@ -27,7 +27,7 @@ def statement(public: Mapping[str, Any], identity: str) -> str:
         parts.append("## What was lost")
         parts += [_loss(one) for one in public["information_loss"]]
     if public["policy"]:
-        parts.append("## What the data holder demanded, and held")
+        parts.append("## Rules of the data holder that the release satisfies")
         parts += [f"* `{rule['rule']}`" for rule in public["policy"]]
     parts += [
         "## How to check this release",

@@ -56,7 +56,7 @@ def test_a_checkpoint_of_other_libraries_is_refused(place, name, other):
     header(place).write_text(json.dumps(told | {name: other}))
     ended = place.run("--resume")
     assert ended.code == 2
-    assert f"was made with {name} {other}, this is" in ended.err
+    assert f"was written with {name} {other}, this is" in ended.err
 
 
 def test_what_pairs_a_release_outlives_its_abandoned_checkpoint(place):
@@ -81,7 +81,7 @@ def test_a_folder_made_for_a_file_that_was_not_written(place, monkeypatch, resum
     write = Place.replaced
 
     def full(self):
-        if "/held/" in self.path:
+        if "/persisted/" in self.path:
             Place(self.path.rpartition("/")[0]).make_private()
             raise StorageError("no space is left there")
         return write(self)
@@ -90,8 +90,8 @@ def test_a_folder_made_for_a_file_that_was_not_written(place, monkeypatch, resum
         broken.setattr(Place, "replaced", full)
         ended = place.run(mask=CELLS[:1])
     assert ended.code == 5, ended.err
-    (held,) = place.folder.glob("private/*/checkpoint/held")
-    assert not list(held.iterdir())
+    (persisted,) = place.folder.glob("private/*/checkpoint/persisted")
+    assert not list(persisted.iterdir())
     assert place.run(*resume, mask=CELLS[:1]).code == 0
     assert not list(place.folder.rglob("checkpoint"))
 

@@ -113,12 +113,12 @@ def test_nobody_reads_the_output(place):
     """A closed pipe changes neither the release nor the exit code."""
     place.lake()
     job = place.job()
-    script = f"{sys.executable} -m dpmask.cli run {job} 2>&1 | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}"
+    script = f"{sys.executable} -m dpmask run {job} 2>&1 | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}"
     ended = subprocess.run(["bash", "-c", script], cwd=place.folder, check=False)
     assert ended.returncode == 0
     assert place.dpmask("verify", "release").code == 0
     for closed in ("2>&-", ">&-", ">/dev/full"):
-        script = f"{sys.executable} -m dpmask.cli run {job} --overwrite {closed}"
+        script = f"{sys.executable} -m dpmask run {job} --overwrite {closed}"
         assert (
             subprocess.run(["bash", "-c", script], cwd=place.folder, check=False, stderr=subprocess.DEVNULL).returncode
             == 0

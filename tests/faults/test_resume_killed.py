@@ -10,12 +10,12 @@ from dpmask.masking.microaggregation import cells
 
 DYING = {
     "fitting": f"""{AT_ONCE}
-from dpmask.job.checkpoint import _Held
-put = _Held.put
+from dpmask.job.checkpoint import _PersistedFiles
+put = _PersistedFiles.put
 def dying(self, name, data):
     put(self, name, data)
     os.kill(os.getpid(), signal.SIGKILL)
-_Held.put = dying
+_PersistedFiles.put = dying
 import dask
 dask.config.set(scheduler="synchronous")
 """,
@@ -85,7 +85,7 @@ def test_fitted_cells_are_kept_one_by_one(place, monkeypatch):
     assert died.returncode == -signal.SIGKILL, err
     fitted, fit = [], cells._fit_shard
     monkeypatch.setattr(cells, "_fit_shard", lambda *given: (fitted.append(given[-1]), fit(*given))[1])
-    assert len(list(place.folder.glob("private/*/checkpoint/held/*-?"))) == 1
+    assert len(list(place.folder.glob("private/*/checkpoint/persisted/*-?"))) == 1
     ended = place.run("--resume", **said)
     assert ended.code == 0, ended.err
     assert len(fitted) == 1

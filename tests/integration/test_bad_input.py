@@ -267,7 +267,7 @@ WRONG_KEYS = {
     "bad rule": ({"policy": ["be nice"]}, "policy[0]: 'be nice' is no rule"),
     "rule on nothing": (
         {"policy": ["il1s.value < 1"]},
-        "policy[0]: 'il1s.value < 1' speaks of 'il1s', which the job does not measure",
+        "policy[0]: 'il1s.value < 1' refers to 'il1s', which the job does not measure",
     ),
     "rule on no field": (
         {"measure": [{"measure": "il1s", "columns": ["age"]}], "policy": ["il1s.rate < 1"]},

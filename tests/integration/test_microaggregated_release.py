@@ -195,7 +195,7 @@ def test_after_a_worker_was_killed(released):
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         pid = next(iter(cluster.workers.values())).pid
         run = subprocess.Popen(
-            [sys.executable, "-m", "dpmask.cli", "run", job, "--scheduler", cluster.scheduler_address],
+            [sys.executable, "-m", "dpmask", "run", job, "--scheduler", cluster.scheduler_address],
             cwd=released.folder,
             stderr=subprocess.PIPE,
             text=True,

@@ -192,7 +192,7 @@ def test_every_line_is_an_event_also_when_workers_die(place, monkeypatch):
         "{cluster: distributed.LocalCluster, options: {n_workers: 2, threads_per_worker: 1, dashboard_address: null}}"
     )
     job = place.job(block_rows=500, seed=None, key="env:THE_KEY")
-    command = [sys.executable, "-m", "dpmask.cli", "run", job, "--cluster", "cluster.yaml", "--log-format", "json"]
+    command = [sys.executable, "-m", "dpmask", "run", job, "--cluster", "cluster.yaml", "--log-format", "json"]
     run = subprocess.Popen(
         command, cwd=place.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, bufsize=1
     )

@@ -41,7 +41,7 @@ def test_releases_of_one_key_do_not_share_their_noise(place):
     others = noise_of(place, last_year, "six", mask=[step])
     assert abs(np.corrcoef(first, others)[0, 1]) < 5 / np.sqrt(1000), "another table, the same job and key"
     again = place.run(target="five", mask=[step], name="again")
-    assert "Warning: This key has made another release" in again.out
+    assert "Warning: This key was used for another release" in again.out
 
 
 def test_columns_and_order_draw_for_themselves(place):

@@ -92,7 +92,7 @@ def made(tmp_path_factory):
     }
     (folder / "job.yaml").write_text(yaml.safe_dump(job, allow_unicode=True), encoding="utf-8")
     outcome = run_job(str(folder / "job.yaml"))
-    assert outcome["status"] == "released", outcome
+    assert outcome.status == "released", outcome
     evaluate(
         job["source"],
         job["target"],
@@ -186,9 +186,9 @@ def test_the_internal_report(browser, made, pages):
     assert sum("orrelations" in label for label in drawn) == 3
     assert "How many groups have how many records" in drawn
     assert "Rates of attacks beside what guessing scores" in drawn
-    measures = {measure["name"]: measure for measure in outcome["measures"]}
+    measures = {measure.name: measure for measure in outcome.measures}
     attacks = {row[0]: row[1:] for row in table(seen, "Attacks")[1:]}
-    risk = measures["interval_disclosure"]["values"]
+    risk = measures["interval_disclosure"].values
     assert attacks["interval_disclosure"][0] == f"{100 * risk['rate']:.2f} %"
     assert attacks["interval_disclosure"][2] == f"{100 * risk['guessing']:.3g} %"
     assert attacks["interval_disclosure"][3] == "2,000"
@@ -199,7 +199,7 @@ def test_the_internal_report(browser, made, pages):
     verdicts = seen.values["tables"][0]["rows"][1:]
     assert [row[0] for row in verdicts] == ["il1s.value <= 0.5", "interval_disclosure.rate <= 0.99"]
     assert [row[2] for row in verdicts] == ["holds", "holds"]
-    assert float(verdicts[0][1]) == pytest.approx(measures["il1s"]["values"]["value"], rel=1e-5)
+    assert float(verdicts[0][1]) == pytest.approx(measures["il1s"].values["value"], rel=1e-5)
 
 
 def test_the_public_page_shows_nothing_of_risk_or_of_originals(browser, made, pages):
@@ -208,9 +208,9 @@ def test_the_public_page_shows_nothing_of_risk_or_of_originals(browser, made, pa
     text = seen.values["text"].lower()
     for word in ("before masking", "guessing", "attack", "weakness", "not protect", "uniques", "smallest group of"):
         assert word not in text
-    for measure in outcome["measures"]:
-        if not measure["public"]:
-            numbers = [value for value in measure["judged"].values() if isinstance(value, float) and value % 1]
+    for measure in outcome.measures:
+        if not measure.public:
+            numbers = [value for value in measure.judged.values() if isinstance(value, float) and value % 1]
             assert not any(f"{value:.4g}" in text for value in numbers)
     manifest = json.loads((folder / "release" / "manifest.json").read_text(encoding="utf-8"))
     assert f"release {manifest['release']}" in text
@@ -302,7 +302,7 @@ def test_a_hundred_columns(browser, tmp_path):
     }
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
     outcome = run_job(str(tmp_path / "job.yaml"))
-    assert outcome["status"] == "released", outcome
+    assert outcome.status == "released", outcome
     for page in (next(tmp_path.glob("private/*/report.html")), next(tmp_path.glob("target/report/*/report.html"))):
         assert page.stat().st_size < 5e6
         seen = [browser.look(page, charts=CHARTS) for _ in range(3)]
@@ -316,7 +316,7 @@ def test_the_same_bytes_each_time(made, tmp_path):
     job = yaml.safe_load((folder / "job.yaml").read_text(encoding="utf-8"))
     job |= {"target": str(tmp_path / "release"), "private": str(tmp_path / "private")}
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job, allow_unicode=True), encoding="utf-8")
-    assert run_job(str(tmp_path / "job.yaml"))["status"] == "released"
+    assert run_job(str(tmp_path / "job.yaml")).status == "released"
     for name in (
         "manifest.json",
         *(str(path.relative_to(tmp_path / "release")) for path in tmp_path.rglob("release/report/*/*")),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.fuzzy.center_sums import labels
-from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Result, Term
+from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Exhibit, Result, Term
 from dpmask.table.grouping import GroupSizes
 
 Floats = NDArray[np.float64]
@@ -156,6 +156,22 @@ _SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata rele
 _GUIDE = "dpmask explain microaggregation"
 
 
+_DRAWN = {
+    "expected_size": Exhibit("number", "records in a group, expected"),
+    "smallest": Exhibit("number", "records in the smallest group of equal rows"),
+    "below_k": Exhibit("share", "records in groups smaller than expected"),
+    "distinct_rows": Exhibit("number", "different rows"),
+    "cells": Exhibit("number", "cells"),
+    "records_in_a_cell": Exhibit("text", "records in the smallest and the largest cell", term="cells"),
+    "nearest_record": Exhibit("number", "smallest distance of a row to a record, in standard deviations"),
+    "on_records": Exhibit("share", "rows that lie on a record"),
+    "dominated": Exhibit("share", "centres of which one record makes up more than half"),
+    "largest_weight_share": Exhibit("number", "largest share of one record in a centre"),
+    "loss": Exhibit("number", "mean squared error of a standardised variable"),
+    "groups_by_size": Exhibit("sizes", "Group sizes", term="group_sizes"),
+}
+
+
 @dataclass(frozen=True)
 class MicroaggregationFigures(Result):
     """All groups of variables; a policy judges the worst of them."""
@@ -187,6 +203,7 @@ class MicroaggregationFigures(Result):
         "largest_weight_share": Term("Largest share of one record in a centre.", MORE_RISK, _GUIDE),
         "bounds_to_add": Term("Constraints that would keep masked values on their side of zero.", NEUTRAL, _GUIDE),
     }
+    exhibits: ClassVar[Mapping[str, Exhibit]] = {"groups": Exhibit("sections", "Groups of", of=_DRAWN)}
 
     @property
     def smallest(self) -> int:

@@ -16,12 +16,18 @@ from dpmask.masking.refinement.dropped import DroppedGroups
 from dpmask.masking.refinement.guide import DISTORTION, Labels
 from dpmask.masking.refinement.release import Released, interval, parsed_bound
 from dpmask.masking.refinement.rounds import Step
+from dpmask.results import Exhibit
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
 from dpmask.table.new_columns import with_new_columns
 
 if TYPE_CHECKING:
     from dpmask.masking.refinement.method import TopDownRefinement
+
+
+_IN_ORDER = "What was refined, in this order"
+_REFINED = {"attribute": Exhibit("text"), "value": Exhibit("text"), "score": Exhibit("number")}
+_TREES = Exhibit("trees", "what its values are masked to")
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,13 @@ class Figures:
     dropped: int = 0
 
     judged: ClassVar[tuple[str, ...]] = ("smallest", "refinements", "suppressed")
+    exhibits: ClassVar[Mapping[str, Exhibit]] = {
+        "suppressed_records": Exhibit("number", "records left out"),
+        "suppressed": Exhibit("share", "share of records left out"),
+        "requirements": Exhibit("numbers", "Smallest groups", term="smallest"),
+        "steps": Exhibit("steps", _IN_ORDER, of={**_REFINED, "smallest": Exhibit("number", "smallest group after it")}),
+        "trees": _TREES,
+    }
 
     @property
     def smallest(self) -> int:
@@ -76,6 +89,11 @@ class FittedRefinement:
     guide: Labels
     key: Subkey
     dropped: DroppedGroups | None = None
+
+    solution_exhibits: ClassVar[Mapping[str, Exhibit]] = {
+        "refinements": Exhibit("steps", _IN_ORDER, of=_REFINED),
+        "trees": _TREES,
+    }
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Result, Term
+from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Exhibit, Result, Term
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -105,6 +105,25 @@ class ColumnFigures:
 _GUIDE = "dpmask explain regression_synthesis"
 
 
+_MODELS = {
+    "columns": Exhibit("text", "dependents"),
+    "models": Exhibit("number"),
+    "dissolved": Exhibit("number"),
+    "coefficients": Exhibit("number", "coefficients of each"),
+    "smallest": Exhibit("number", "records of the smallest"),
+    "small": Exhibit("share", "records in small models"),
+}
+_COLUMNS = {
+    "column": Exhibit("text"),
+    "values": Exhibit("number", term="synthesised"),
+    "reproduced": Exhibit("share"),
+    "on_plane": Exhibit("share", "on its model's hyperplane", term="on_planes"),
+    "clipped": Exhibit("number"),
+    "rounded": Exhibit("number"),
+    "loss": Exhibit("number", "mean squared error, standardised"),
+}
+
+
 @dataclass(frozen=True)
 class SynthesisFigures(Result):
     """All models and dependents; a policy judges the worst of them."""
@@ -113,6 +132,10 @@ class SynthesisFigures(Result):
     columns: tuple[ColumnFigures, ...]
 
     judged: ClassVar[tuple[str, ...]] = ("smallest", "small", "reproduced", "on_planes", "loss")
+    exhibits: ClassVar[Mapping[str, Exhibit]] = {
+        "models": Exhibit("rows", "Models", of=_MODELS),
+        "columns": Exhibit("rows", "Synthetic values", of=_COLUMNS),
+    }
     about: ClassVar[Term] = Term(
         "How large the models behind the synthetic values are, how many originals the values show, and what they cost.",
         NEUTRAL,

@@ -45,7 +45,7 @@ from dpmask.kernels.intervals import (
 )
 from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.measures.measure import Measure
-from dpmask.results import MORE_RISK, RATE, Risk, Term
+from dpmask.results import MORE_RISK, RATE, Exhibit, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import masked_name, pair
@@ -71,6 +71,7 @@ class IntervalDisclosure(Risk):
     by_rank: float
     joint: float
 
+    exhibits: ClassVar[Mapping[str, Exhibit]] = dict.fromkeys(("by_sd", "by_rank", "joint"), Exhibit("share"))
     judged: ClassVar[tuple[str, ...]] = ("rate", "by_sd", "by_rank", "joint")
     about: ClassVar[Term] = Term(
         "The share of original values inside an interval around their masked value, by standard deviation or by "

@@ -27,7 +27,7 @@ from scipy.optimize import linear_sum_assignment
 from dpmask.clustering.fuzzy_c_means import FittedFuzzyCMeans, FuzzyCMeans
 from dpmask.errors import InputError
 from dpmask.measures.measure import Measure
-from dpmask.results import Loss, Term
+from dpmask.results import Exhibit, Loss, Term
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.table import Frame
@@ -54,6 +54,10 @@ class ClusterDistance(Loss):
     memberships: Mapping[str, float]
     histories: Mapping[str, Sequence[tuple[float, float]]] = field(repr=False)
 
+    exhibits: ClassVar[Mapping[str, Exhibit]] = {
+        "memberships": Exhibit("numbers", "Memberships"),
+        "histories": Exhibit("histories", "Convergence"),
+    }
     about: ClassVar[Term] = Term(
         "Both tables are clustered by fuzzy c-means, the masked one from the original's centres, and clusters "
         "paired one to one; value is the sum of squared differences of memberships, a record.",

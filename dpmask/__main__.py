@@ -1,4 +1,4 @@
-"""``python -m dpmask.cli``."""
+"""``python -m dpmask``."""
 
 from dpmask.cli import main
 
