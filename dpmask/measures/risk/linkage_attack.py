@@ -1,7 +1,7 @@
 """Intruders and their attack: metrics over known values, records attacked, and what the masked blocks answer.
 
-The records attacked are persisted on the cluster and travel to the masked blocks; what comes back to the driver is one sum
-for each intruder.
+The records attacked are persisted on the cluster and travel to the masked blocks; what comes back to the driver is one
+sum for each intruder.
 """
 
 from __future__ import annotations
