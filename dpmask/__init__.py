@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING
 from dpmask.registry import lazy_names
 
 if TYPE_CHECKING:
-    from dpmask import risk, utility
-    from dpmask.clustering.bisecting_k_means import BisectingKMeans
-    from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
-    from dpmask.clustering.fuzzy_c_regression import FuzzyCRegression
-    from dpmask.clustering.k_means import KMeans
-    from dpmask.masking.membership_transform import MembershipTransform
-    from dpmask.masking.microaggregation.fuzzy import FuzzyMicroaggregation
-    from dpmask.masking.microaggregation.mdav import Microaggregation
-    from dpmask.masking.noise import NoiseAddition
-    from dpmask.masking.refinement.method import TopDownRefinement
-    from dpmask.masking.rotation import RandomRotation
-    from dpmask.masking.swapping import RankSwapping
-    from dpmask.masking.synthesis.ipso import IPSO
-    from dpmask.masking.synthesis.regression import RegressionSynthesis
-    from dpmask.table.lake import Lake, read_lake
+    from dpmask import risk as risk
+    from dpmask import utility as utility
+    from dpmask.clustering.bisecting_k_means import BisectingKMeans as BisectingKMeans
+    from dpmask.clustering.fuzzy_c_means import FuzzyCMeans as FuzzyCMeans
+    from dpmask.clustering.fuzzy_c_regression import FuzzyCRegression as FuzzyCRegression
+    from dpmask.clustering.k_means import KMeans as KMeans
+    from dpmask.masking.membership_transform import MembershipTransform as MembershipTransform
+    from dpmask.masking.microaggregation.fuzzy import FuzzyMicroaggregation as FuzzyMicroaggregation
+    from dpmask.masking.microaggregation.mdav import Microaggregation as Microaggregation
+    from dpmask.masking.noise import NoiseAddition as NoiseAddition
+    from dpmask.masking.refinement.method import TopDownRefinement as TopDownRefinement
+    from dpmask.masking.rotation import RandomRotation as RandomRotation
+    from dpmask.masking.swapping import RankSwapping as RankSwapping
+    from dpmask.masking.synthesis.ipso import IPSO as IPSO
+    from dpmask.masking.synthesis.regression import RegressionSynthesis as RegressionSynthesis
+    from dpmask.table.lake import Lake as Lake
+    from dpmask.table.lake import read_lake as read_lake
 else:
     _PUBLIC = {
         "BisectingKMeans": "dpmask.clustering.bisecting_k_means",
@@ -42,31 +44,7 @@ else:
         "risk": "dpmask.risk",
         "utility": "dpmask.utility",
     }
-    __getattr__, _ = lazy_names(__name__, _PUBLIC)
+    __getattr__, __dir__ = lazy_names(__name__, _PUBLIC)
+    __all__ = [*_PUBLIC, "__version__"]
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "IPSO",
-    "BisectingKMeans",
-    "FuzzyCMeans",
-    "FuzzyCRegression",
-    "FuzzyMicroaggregation",
-    "KMeans",
-    "Lake",
-    "MembershipTransform",
-    "Microaggregation",
-    "NoiseAddition",
-    "RandomRotation",
-    "RankSwapping",
-    "RegressionSynthesis",
-    "TopDownRefinement",
-    "__version__",
-    "read_lake",
-    "risk",
-    "utility",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__

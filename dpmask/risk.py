@@ -8,20 +8,12 @@ from dpmask.measures import RISKS
 from dpmask.registry import lazy_names
 
 if TYPE_CHECKING:
-    from dpmask.measures.risk.attribute_inference import attribute_inference
-    from dpmask.measures.risk.distance_linkage import distance_linkage
-    from dpmask.measures.risk.groups import groups
-    from dpmask.measures.risk.interval_disclosure import interval_disclosure
-    from dpmask.measures.risk.known_records import known_records
-    from dpmask.measures.risk.probabilistic_linkage import probabilistic_linkage
+    from dpmask.measures.risk.attribute_inference import attribute_inference as attribute_inference
+    from dpmask.measures.risk.distance_linkage import distance_linkage as distance_linkage
+    from dpmask.measures.risk.groups import groups as groups
+    from dpmask.measures.risk.interval_disclosure import interval_disclosure as interval_disclosure
+    from dpmask.measures.risk.known_records import known_records as known_records
+    from dpmask.measures.risk.probabilistic_linkage import probabilistic_linkage as probabilistic_linkage
 else:
     __getattr__, __dir__ = lazy_names(__name__, RISKS)
-
-__all__ = [
-    "attribute_inference",
-    "distance_linkage",
-    "groups",
-    "interval_disclosure",
-    "known_records",
-    "probabilistic_linkage",
-]
+    __all__ = [*RISKS]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import Any, Generic, TypeVar
 
+from dpmask.errors import JobError
 from dpmask.results import Result
 from dpmask.table.columns import require_numeric
 
@@ -100,3 +101,12 @@ class Measure(Generic[Found]):
             require_numeric(schema, parameters.get("columns", ()), who)
         else:
             self.check(schema, **parameters)
+
+
+def require_integers(who: str, least: int, most: int | None = None, **values: object) -> None:
+    """Refuse parameters that are not integers in this range."""
+    for name, value in values.items():
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+            expected = f">= {least}" if most is None else f"from {least} to {most}"
+            raise JobError(f"{who}: {name} must be an integer {expected}; got {value!r}.")

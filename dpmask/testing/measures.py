@@ -27,7 +27,7 @@ from dpmask.table.table import Frame
 if TYPE_CHECKING:
     from distributed import Client
 
-_PARTITIONS = (1, 3, 7)
+_PARTITIONS = (1, 4)
 _SAME = 1e-9
 _LONG = 6  # letters and digits that a count or a word in a message does not have by chance
 

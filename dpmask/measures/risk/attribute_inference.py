@@ -31,7 +31,7 @@ from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, n
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, require_integers
 from dpmask.results import MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import floats, is_numeric, require_numeric
@@ -158,9 +158,8 @@ def attribute_inference(
 
 
 def _require(sample: int, tolerance: float, seed: int) -> None:
-    for name, value, low in (("sample", sample, 10), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= _MOST_SAMPLED:
-            raise JobError(f"{_WHO}: {name} must be an integer from {low} to {_MOST_SAMPLED}; got {value!r}.")
+    require_integers(_WHO, 10, _MOST_SAMPLED, sample=sample)
+    require_integers(_WHO, 0, _MOST_SAMPLED, seed=seed)
     number = isinstance(tolerance, int | float) and not isinstance(tolerance, bool)
     if not number or not 0 <= tolerance < math.inf:
         raise JobError(f"{_WHO}: tolerance must be a number >= 0; got {tolerance!r}.")

@@ -34,7 +34,7 @@ from dpmask.kernels.groups import (
     split_cells,
 )
 from dpmask.lake.reading import Rows
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, require_integers
 from dpmask.results import LESS_RISK, MORE_RISK, Risk, Term
 from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.encoders.interval import IntervalEncoder
@@ -175,8 +175,7 @@ def groups(
     (1, 1, 1.0)
     """
     start = time.perf_counter()
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise JobError(f"{_WHO}: k must be an integer >= 1; got {k!r}.")
+    require_integers(_WHO, 1, k=k)
     before, after = as_table(original, _WHO), as_table(masked, _WHO)
     for table in (before, after):
         _check(table.masked_schema, quasi=quasi, sensitive=sensitive)

@@ -42,7 +42,7 @@ from dpmask.kernels.linkage.recovery import (
     rotation,
 )
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, require_integers
 from dpmask.results import LESS_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import require_numeric
@@ -181,11 +181,9 @@ class _Attack(NamedTuple):
 
     def checked(self) -> _Attack:
         """Refuse numbers that mean nothing."""
-        limits = {"known": (2, _MOST_KNOWN), "intruders": (2, _MOST_INTRUDERS), "seed": (0, 1 << 31)}
-        for name, (low, high) in limits.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise JobError(f"{_WHO}: {name} must be an integer from {low} to {high}; got {value!r}.")
+        require_integers(_WHO, 2, _MOST_KNOWN, known=self.known)
+        require_integers(_WHO, 2, _MOST_INTRUDERS, intruders=self.intruders)
+        require_integers(_WHO, 0, 1 << 31, seed=self.seed)
         number = isinstance(self.tolerance, int | float) and not isinstance(self.tolerance, bool)
         if not number or not 0 < self.tolerance < math.inf:
             raise JobError(f"{_WHO}: tolerance must be a number > 0; got {self.tolerance!r}.")

@@ -28,7 +28,7 @@ from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.partitions import adjusted_rand, f_measure, match_point
 from dpmask.lake.reading import Rows
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, require_integers
 from dpmask.results import Loss, Term
 from dpmask.table.columns import require_known
 from dpmask.table.encoders.base import NumberEncoder
@@ -150,8 +150,7 @@ def _require(algorithm: str, recluster: str | None, values: str, clusters: int) 
     ):
         if value not in known:
             raise JobError(f"{_WHO}: {name} must be {' or '.join(known)}; got {value!r}.")
-    if isinstance(clusters, bool) or not isinstance(clusters, int) or clusters < 2:  # noqa: PLR2004
-        raise JobError(f"{_WHO}: clusters must be an integer >= 2; got {clusters!r}.")
+    require_integers(_WHO, 2, clusters=clusters)
 
 
 def _clustered(table: Table, features: Features, clusters: int, algorithm: str, seed: int) -> FittedPartition:

@@ -31,10 +31,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import erf
 
-from dpmask.errors import JobError
 from dpmask.kernels.comoments import CoMoments
 from dpmask.kernels.order.float_order import Counts, Floats
-from dpmask.measures.measure import Measure, Need
+from dpmask.measures.measure import Measure, Need, require_integers
 from dpmask.measures.utility.quantile_search import PERCENTS, WINDOW
 from dpmask.measures.utility.summary import Summary, summarised
 from dpmask.results import Loss, Term
@@ -100,13 +99,8 @@ def probabilistic_information_loss(
     >>> round(dpmask.utility.probabilistic_information_loss(original, masked, columns=["income"]).value, 1)
     56.7
     """
-    _require(n_ref)
+    require_integers(_WHO, 1, n_ref=n_ref)
     return _from_summary(summarised(original, masked, columns, _NEEDS, _WHO), n_ref)
-
-
-def _require(n_ref: int) -> None:
-    if isinstance(n_ref, bool) or not isinstance(n_ref, int) or n_ref < 1:
-        raise JobError(f"{_WHO}: n_ref must be an integer >= 1; got {n_ref!r}.")
 
 
 class _Change(NamedTuple):
@@ -119,7 +113,7 @@ class _Change(NamedTuple):
 
 
 def _from_summary(found: Summary, n_ref: int = 1000) -> ProbabilisticLoss:
-    _require(n_ref)
+    require_integers(_WHO, 1, n_ref=n_ref)
     before, after = found.before, found.after
     for side in (before, after):
         require_values(side.moments, found.numbers, _WHO)

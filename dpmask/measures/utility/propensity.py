@@ -24,11 +24,11 @@ import numpy as np
 
 from dpmask.engine.draws import Subkey, make_key, record_words
 from dpmask.engine.passes import Span
-from dpmask.errors import InputError, JobError
+from dpmask.errors import InputError
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples
 from dpmask.kernels.regression.logistic import Floats, basis, fitted_chances
 from dpmask.lake.reading import Rows
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, require_integers
 from dpmask.measures.utility.summary import require_columns
 from dpmask.results import Loss, Term
 from dpmask.table.checks import empty_column, require_no_infinities
@@ -102,7 +102,8 @@ def propensity(
     >>> round(dpmask.utility.propensity(original, masked, columns=["income"]).value, 4)
     0.0536
     """
-    _require(sample, seed)
+    require_integers(_WHO, 10, _MOST_SAMPLED, sample=sample)
+    require_integers(_WHO, 0, 1 << 63, seed=seed)
     require_columns(columns, _WHO)
     tables = as_table(original, _WHO), as_table(masked, _WHO)
     for table in tables:
@@ -126,12 +127,6 @@ def propensity(
 
 def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
     require_groupable(schema, columns, _WHO)
-
-
-def _require(sample: int, seed: int) -> None:
-    for name, value, low, high in (("sample", sample, 10, _MOST_SAMPLED), ("seed", seed, 0, 1 << 63)):
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise JobError(f"{_WHO}: {name} must be an integer from {low} to {high}; got {value!r}.")
 
 
 def _sampled(table: Table, side: str, numeric: list[str], others: list[str], sample: int, seed: int) -> Floats:
