@@ -1,10 +1,12 @@
-"""Top-down refinement: k-anonymity for several quasi-identifiers jointly, keeping what tells clusters apart.
+"""Top-down refinement: k-anonymity for several quasi-identifiers jointly, which keeps clusters recognisable.
 
 All attributes start fully masked: a category with a taxonomy at its root, one without suppressed, a number or a date as
 one interval. Then the best refinement that leaves every requirement (columns, k) with no group of fewer than k records
-is taken, again and again. Best is InfoGain / (AnonyLoss + 1): what it tells of the guide's classes for the anonymity it
-costs. A guide is a clustering of the raw table, a column, or ``distortion``, which counts the records refined instead.
-With ``suppress_records`` small groups may be left out instead (dpmask.masking.refinement.drops).
+is taken, again and again. Best is InfoGain / (AnonyLoss + 1): the information on the guide's classes for the anonymity
+it costs. A guide is a clustering of the raw table, a column, or ``distortion``, which counts the records refined
+instead. With ``suppress_records`` small groups may be dropped instead (dpmask.masking.refinement.search); then what
+only dropped records have is hidden again: values without a tree, intervals, and bounds of intervals, which become the
+lowest remaining value above them.
 
 Protects against: finding a person by a declared quasi-identifier among fewer than k records. Does not protect against:
 an intruder who knows other columns than were declared, nor against groups whose members share a sensitive value
@@ -19,44 +21,72 @@ dropped group.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpmask.engine.draws import Subkey, make_key
+from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
+from dpmask.masking.method import Method, Schema
 from dpmask.masking.refinement.attributes import Attribute
-from dpmask.masking.refinement.blocks import Coded
-from dpmask.masking.refinement.checks import WHO, check_column, checked_domains, checked_requirements, checked_trees
-from dpmask.masking.refinement.coding import class_counts, coded_blocks
-from dpmask.masking.refinement.dropped import DroppedGroups, values_left
-from dpmask.masking.refinement.drops import refine_dropping
+from dpmask.masking.refinement.blocks import USUAL, Limits, coded_table
+from dpmask.masking.refinement.columns import (
+    FORMS,
+    WHO,
+    Coding,
+    DroppedGroups,
+    added_names,
+    interval_columns,
+    masked_columns,
+    parsed_bound,
+)
 from dpmask.masking.refinement.fitted import Figures, FittedRefinement
 from dpmask.masking.refinement.guide import DISTORTION, checked_guide, guide_columns, guide_labels
-from dpmask.masking.refinement.release import FORMS, MaskedColumn, interval_columns, interval_names, parsed_bound
-from dpmask.masking.refinement.rounds import Outcome, Quasi, refine
+from dpmask.masking.refinement.parameters import check_column, checked_domains, checked_requirements, checked_trees
+from dpmask.masking.refinement.search import Quasi, Solution, refine
 from dpmask.parameters import require_choice, require_number
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
-from dpmask.table.encoders import category as codings
+from dpmask.table.encoders.category import is_date
 from dpmask.table.new_columns import Made, replaced_schema, text_column
 from dpmask.table.row_keys import require_groupable
-from dpmask.table.taxonomy import Branch, read_taxonomy
+from dpmask.table.taxonomy import read_taxonomy
 
 _SECONDS_PER_ROW = 4e-6
 _ROUNDING = 1e-9  # 0.29 of 100 records are 29
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopDownRefinement:
-    """Parameters of a refinement.
+class TopDownRefinement(Method[FittedRefinement]):
+    """Refine fully masked columns while every requirement is met.
 
-    ``requirements``: pairs (columns, k), or {columns, k}; at least k records share every row of these columns.
-    ``taxonomies``: for a category a tree (a file, or a mapping); without one, values are suppressed. ``domains``: for a
-    number or a date [low, high), the outer bounds of its intervals. ``guide``: 'distortion', {column: NAME}, or
-    {clusters: 6, algorithm: bisecting_kmeans}; kmeans and fuzzy_c_means are the others.
-    ``intervals``: how these are released, as 'label', 'bounds' or 'midpoint'. ``suppress_records``: the share of all
-    records that may be left out to keep the others finer.
+    Parameters
+    ----------
+    requirements : sequence of (columns, k) or {"columns": [...], "k": k}
+        At least k records share every row of these columns.
+    taxonomies : mapping of columns to trees, optional
+        For a category a tree: a file, or a mapping. Without one, its values are suppressed; None for a number too.
+    domains : mapping of columns to [low, high), optional
+        For a number or a date the outer bounds of its intervals.
+    guide : "distortion", {"column": NAME} or {"clusters": 6, "algorithm": "bisecting_kmeans", "columns": [...]}
+        What refinements should preserve: classes of a column or of a clustering of the raw table ("kmeans" and
+        "fuzzy_c_means" are the other algorithms); by default, as many records refined as possible.
+    intervals : {"label", "bounds", "midpoint"}
+        How intervals are released.
+    suppress_records : float
+        The share of all records that may be dropped to keep the others finer.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [21, 23, 25, 41, 43, 48], "town": ["x", "x", "x", "y", "y", "z"]})
+    >>> method = TopDownRefinement(requirements=[(["age", "town"], 2)], domains={"age": [0, 100]})
+    >>> fitted = method.fit(people, seed=1)
+    >>> fitted.cuts
+    {'age': [0.0, 41.0, 100.0], 'town': ['x', '*']}
+    >>> fitted.mask(people)["age"].tolist()[2:4]
+    ['[0, 41)', '[41, 100)']
+
     """
 
     requirements: Any
@@ -66,8 +96,7 @@ class TopDownRefinement:
     intervals: str = "label"
     suppress_records: float = 0.0
 
-    judged: ClassVar[tuple[str, ...]] = Figures.judged
-    passes: ClassVar[int] = 3
+    figures: ClassVar[type[Figures]] = Figures
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "requirements", checked_requirements(self.requirements))
@@ -78,14 +107,24 @@ class TopDownRefinement:
         require_number(self, "suppress_records", at_least=0, at_most=0.5)
 
     @property
+    def passes(self) -> int:
+        """Values, codes, and the class counts."""
+        return 3
+
+    @property
     def masks(self) -> tuple[str, ...]:
         """The columns it masks: all that a requirement names, in the order in which they do."""
         return tuple(dict.fromkeys(column for one in self.requirements for column in one["columns"]))
 
     @property
     def drops(self) -> bool:
-        """Whether it may leave records out."""
+        """Whether it may drop records."""
         return self.suppress_records > 0
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Columns of bounds, and those they come from."""
+        return {name: column for column in self.domains for name in added_names(column, self.intervals)}
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table."""
@@ -98,100 +137,67 @@ class TopDownRefinement:
         if table.rows < most:
             raise InputError(f"{WHO}: there are {table.rows} records, fewer than k = {most}.")
 
-    def check_schema(self, schema: Any) -> None:
+    def check_schema(self, schema: Schema) -> None:
         """Refuse columns that are not there, or that cannot be masked as declared."""
         require_groupable(schema, self.masks, WHO)
         require_known(schema, guide_columns(self.guide), WHO)
         for column in self.masks:
             check_column(column, schema.field(column).type, self.domains, self.taxonomies)
-        for column in self.domains:
-            for name in interval_names(column, self.intervals):
-                if name != column and name in schema.names:
-                    raise JobError(f"{WHO}: bounds of '{column}' would be '{name}', which is there. Rename it.")
+        for name, column in self.origins.items():
+            if name in schema.names:
+                raise JobError(f"{WHO}: bounds of '{column}' would be '{name}', which is there. Rename it.")
 
-    def masked_schema(self, schema: Any) -> Any:
-        """The schema of what it makes of a table with this one."""
-        return replaced_schema(schema, {column: self._made(column, schema) for column in self.masks})
+    def masked_schema(self, schema: Schema) -> Schema:
+        """Categories and labels become texts; bounds and midpoints numbers, or dates."""
+        return replaced_schema(schema, {column: self._released_as(column, schema) for column in self.masks})
 
-    def _made(self, column: str, schema: Any) -> Sequence[Made]:
+    def _released_as(self, column: str, schema: Schema) -> Sequence[Made]:
         if column not in self.domains:
             return [text_column(column)]
-        return interval_columns(column, self.intervals, codings.is_date(schema.field(column).type))
+        return interval_columns(column, self.intervals, is_date(schema.field(column).type))
 
-    @property
-    def origins(self) -> dict[str, str]:
-        """New columns, and those they come from."""
-        return {
-            name: column for column in self.domains for name in interval_names(column, self.intervals) if name != column
-        }
-
-    def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> FittedRefinement:
+    def fit_table(self, table: tables.Table, key: Subkey, limits: Limits = USUAL) -> FittedRefinement:
         """Find the refinements."""
-        source = tables.as_table(table, WHO)
-        secret = make_key(WHO, key=key, seed=seed)
-        self.check(source)
-        columns = self._columns(source)
-        coded = [one.coding for one in columns]
-        labels = guide_labels(source, self.guide, self.masks, secret.subkey("guide"), WHO)
-        blocks = coded_blocks(source, coded, labels)
-        histograms = class_counts(coded, labels.classes, blocks)
+        domains = {column: (parsed_bound(low), parsed_bound(high)) for column, (low, high) in self.domains.items()}
+        trees = {column: read_taxonomy(tree, WHO) for column, tree in self.taxonomies.items() if tree is not None}
+        columns = masked_columns(table, self.masks, trees, domains)
+        codings = tuple(one.coding for one in columns)
+        labels = guide_labels(table, self.guide, self.masks, key.subkey("guide"), WHO)
+        allowed = math.floor(self.suppress_records * table.rows + _ROUNDING)
+        coded = coded_table(table, codings, labels, limits, dropping=allowed > 0)
+        histograms = coded.class_counts([one.size for one in codings], labels.classes)
         attributes = [one.attribute(counts) for one, counts in zip(columns, histograms, strict=True)]
-        outcome, dropped = self._refined(source, blocks, coded, attributes)
+        solution = refine(coded, attributes, self._quasis(), allowed, guided=self.guide != DISTORTION)
+        dropped = self._dropped(table, codings, attributes, solution)
         both = list(zip(columns, attributes, strict=True))
-        trees = {one.name: one.drawn() for one in attributes}
-        records = 0 if dropped is None else dropped.drops.records
+        trees_found = {one.name: one.tree() for one in attributes}
+        steps, records = solution.steps(attributes), solution.drops.records
         return FittedRefinement(
             self,
             tuple(column.released(attribute, self.intervals) for column, attribute in both),
             {column.coding.column: column.cut(attribute) for column, attribute in both},
-            Figures(self._told(outcome), outcome.steps, trees, source.rows, records),
+            Figures(self._by_requirement(solution), steps, trees_found, table.rows, records),
             labels,
-            secret.subkey(f"refinement {source.rows}"),
+            key.subkey(f"refinement {table.rows}"),
             dropped,
         )
 
-    def _refined(
-        self, source: tables.Table, blocks: Coded, coded: Sequence[codings.Coding], attributes: list[Attribute]
-    ) -> tuple[Outcome, DroppedGroups | None]:
-        """Refine the attributes; what is left out for it, if anything is."""
-        quasis, rows, guided = self._quasis(), source.rows, self.guide != DISTORTION
-        if not self.drops:
-            return refine(blocks, attributes, quasis, rows, guided=guided), None
-        allowed = math.floor(self.suppress_records * rows + _ROUNDING)
-        solved = refine_dropping(blocks, attributes, quasis, rows, allowed, guided=guided)
-        if not solved.drops.records:
-            return solved.outcome(attributes), None
+    def _dropped(
+        self, table: tables.Table, codings: tuple[Coding, ...], attributes: Sequence[Attribute], solution: Solution
+    ) -> DroppedGroups | None:
+        """What is dropped, if anything is; the attributes then hide what only dropped records have."""
+        if not solution.drops.records:
+            return None
         nodes = tuple(one.nodes.copy() for one in attributes)
-        dropped = DroppedGroups(tuple(coded), nodes, tuple(quasis), solved.drops)
-        for attribute, left in zip(attributes, values_left(source, dropped), strict=True):
-            attribute.forget(left)
-        return solved.outcome(attributes), dropped
+        quasis = tuple(one.attributes for one in self._quasis())
+        dropped = DroppedGroups(codings, nodes, quasis, solution.drops)
+        for attribute, lowest in zip(attributes, dropped.lowest_remaining(table), strict=True):
+            attribute.hide_dropped(lowest)
+        return dropped
 
-    def _told(self, outcome: Outcome) -> dict[str, int]:
+    def _by_requirement(self, solution: Solution) -> dict[str, int]:
         names = [" + ".join(self.masks[number] for number in quasi.attributes) for quasi in self._quasis()]
-        return dict(zip(names, outcome.smallest, strict=True))
-
-    def _columns(self, source: tables.Table) -> list[MaskedColumn]:
-        """Codes for every column; whatever a taxonomy lacks or a domain does not hold is told here."""
-        domains = {column: (parsed_bound(low), parsed_bound(high)) for column, (low, high) in self.domains.items()}
-        found = codings.find_values(source, self.masks, domains, WHO)
-        ordered = codings.number_codings(source, {column: found[column] for column in self.domains}, WHO)
-        made = []
-        for column in self.masks:
-            tree = self._tree(column)
-            if column in ordered:
-                coding = ordered[column]
-            elif tree is not None:
-                coding = codings.tree_coding(column, tree, found[column], WHO)
-            else:
-                coding = codings.value_coding(column, found[column], WHO)
-            dated = column in domains and codings.is_date(source.masked_schema.field(column).type)
-            made.append(MaskedColumn(coding, domains.get(column), tree, dated))
-        return made
-
-    def _tree(self, column: str) -> Branch | None:
-        tree = self.taxonomies.get(column)
-        return None if tree is None else read_taxonomy(tree, WHO)
+        return dict(zip(names, solution.smallest, strict=True))
 
     def _quasis(self) -> list[Quasi]:
         """The requirements that no other one covers (observation 3.1)."""
