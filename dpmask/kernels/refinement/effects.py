@@ -44,7 +44,7 @@ def _of_all_slots(table: Counts, k: int) -> Effect:
     """All slots of a node become groups of their own (groups x slots)."""
     occupied = table[table > 0]
     lost = occupied[occupied < k].sum()
-    return Effect(np.array([occupied.min(initial=NOBODY)]), np.array([lost]), (table >= k).any(axis=0))
+    return Effect(np.array([occupied.min(initial=NOBODY)]), np.array([lost]), np.any(table >= k, axis=0))
 
 
 def _of_each_slot(table: Counts, k: int) -> Effect:
@@ -52,7 +52,7 @@ def _of_each_slot(table: Counts, k: int) -> Effect:
     rest = np.where(table > 0, table.sum(axis=1, keepdims=True) - table, 0)
     cells = np.stack([table, rest])
     smallest = np.where(cells > 0, cells, NOBODY).min(axis=(0, 1), initial=NOBODY)
-    return Effect(smallest, np.where(cells < k, cells, 0).sum(axis=(0, 1)), (table >= k).any(axis=0))
+    return Effect(smallest, np.where(cells < k, cells, 0).sum(axis=(0, 1)), np.any(table >= k, axis=0))
 
 
 def _merged(left: Effect, right: Effect) -> Effect:

@@ -45,8 +45,8 @@ from dpmask.kernels.refinement.dropped import (
 from dpmask.kernels.refinement.effects import Effects, candidate_effects, merge_effects
 from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.attributes import Refined
-from dpmask.masking.refinement.columns import Coding
 from dpmask.masking.refinement.guide import Labels
+from dpmask.table.encoders.category import Coding
 from dpmask.table.table import Table
 
 Codes = NDArray[np.uint16]

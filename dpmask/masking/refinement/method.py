@@ -33,7 +33,6 @@ from dpmask.masking.refinement.blocks import USUAL, Limits, coded_table
 from dpmask.masking.refinement.columns import (
     FORMS,
     WHO,
-    Coding,
     DroppedGroups,
     added_names,
     interval_columns,
@@ -47,7 +46,7 @@ from dpmask.masking.refinement.search import Quasi, Solution, refine
 from dpmask.parameters import require_choice, require_number
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
-from dpmask.table.encoders.category import is_date
+from dpmask.table.encoders.category import Coding, is_date
 from dpmask.table.new_columns import Made, replaced_schema, text_column
 from dpmask.table.row_keys import require_groupable
 from dpmask.table.taxonomy import read_taxonomy
