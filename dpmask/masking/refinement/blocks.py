@@ -105,6 +105,17 @@ class Request(NamedTuple):
     refined: Refined | None
 
 
+_Merge = Callable[[Request, Any, Any], Any]
+
+
+def _merge_cells(request: Request, left: Cells, right: Cells) -> Cells:
+    return merge_cells(left, right, request.values)
+
+
+def _merge_sizes(request: Request, left: GroupSizes, right: GroupSizes) -> GroupSizes:
+    return merge_sizes(left, right)
+
+
 class _Task(NamedTuple):
     """What a pass does with each block: the requests, what is dropped, and the quasi-identifiers to count.
 
@@ -155,43 +166,29 @@ class _Task(NamedTuple):
 
     def cells(self, read: Read, content: Any, span: Span) -> dict[int, Cells | None]:
         """The cells by quasi-identifier; None where they are more than the limit."""
-        block = read(content, span)
-        found: dict[int, Cells | None] = {}
+        block, found = read(content, span), dict[int, Cells | None]()
         for request, groups in self.groups(block):
             wanted, size = self._wanted(request, groups)
-            found[request.number] = None if size > self.limits.cells else self._count(block, request, groups, wanted)
+            fits = size <= self.limits.cells
+            found[request.number] = self._count(block, request, groups, wanted) if fits else None
         return found
 
     def _count(self, block: CodedBlock, request: Request, groups: Grouped, wanted: NDArray[np.intp]) -> Cells:
         return count_cells(block.codes, request.columns, groups, wanted, request.values, self.limits.sparse)
 
-    def merge_cells(self, left: dict[int, Cells | None], right: dict[int, Cells | None]) -> dict[int, Cells | None]:
-        """The cells of both blocks."""
-        values = {one.number: one.values for one in self.requests}
-        return {number: self._merged(left[number], right[number], values[number]) for number in left}
-
-    def _merged(self, left: Cells | None, right: Cells | None, values: Sequence[Values]) -> Cells | None:
-        if left is None or right is None:
-            return None
-        both = merge_cells(left, right, values)
-        return both if len(both.counts) <= self.limits.cells else None
-
     def sizes(self, read: Read, content: Any, span: Span) -> dict[int, GroupSizes | None]:
         """The sizes of groups by quasi-identifier; None where they are more than the limit."""
-        return {
-            request.number: self._within(group_sizes(groups)) for request, groups in self.groups(read(content, span))
-        }
+        return {one.number: self._within(group_sizes(groups)) for one, groups in self.groups(read(content, span))}
 
-    def _within(self, sizes: GroupSizes) -> GroupSizes | None:
-        return sizes if len(sizes.counts) <= self.limits.cells else None
+    def _within(self, found: Any) -> Any:
+        return found if len(found.counts) <= self.limits.cells else None
 
-    def merge_sizes(
-        self, left: dict[int, GroupSizes | None], right: dict[int, GroupSizes | None]
-    ) -> dict[int, GroupSizes | None]:
-        """The sizes of both blocks."""
+    def merged(self, merge: _Merge, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+        """The cells or sizes of both blocks."""
+        pairs = [(one, left[one.number], right[one.number]) for one in self.requests if one.number in left]
         return {
-            number: None if one is None or (other := right[number]) is None else self._within(merge_sizes(one, other))
-            for number, one in left.items()
+            one.number: None if mine is None or other is None else self._within(merge(one, mine, other))
+            for one, mine, other in pairs
         }
 
     def shard_effects(self, block: CodedBlock, span: Span) -> Effects:
@@ -208,13 +205,6 @@ class _Task(NamedTuple):
         return summarised(group_sizes(groups), request.k)
 
 
-class _Shards(NamedTuple):
-    """The rows of one quasi-identifier exchanged by group, with the codes of these columns."""
-
-    blocks: Blocks
-    columns: tuple[int, ...]
-
-
 @dataclass
 class CodedTable:
     """A table as codes: blocks, and what reads a CodedBlock of each.
@@ -229,15 +219,15 @@ class CodedTable:
     dropping: bool
     limits: Limits
     _taken: dict[int, Request] = field(default_factory=dict)
-    _shards: dict[int, _Shards] = field(default_factory=dict)
+    _shards: dict[int, Blocks] = field(default_factory=dict)
 
     def effects(self, requests: Sequence[Request], drops: Drops) -> dict[int, Effects]:
         """The effects of all candidates, by quasi-identifier; without drops only those on groups that changed."""
         self._taken |= {one.number: one for one in requests}
         task = self._task(requests, drops, keep=True)
-        found = self._reduce(task.cells, task.merge_cells, task, "refinement: count")
+        found = self._reduced(task, task.cells, _merge_cells, "refinement: count")
         return {
-            one.number: self._in_shards(_Task.shard_effects, merge_effects, task, one.number)
+            one.number: self._from_shards(task, one.number, _Task.shard_effects, merge_effects)
             if (cells := found.get(one.number)) is None
             else candidate_effects(cells, one.values, one.k)
             for one in requests
@@ -246,9 +236,9 @@ class CodedTable:
     def summaries(self, requests: Sequence[Request], drops: Drops) -> list[GroupSummary]:
         """The sizes of all groups of a trial, in the order of the requests."""
         task = self._task(requests, drops, keep=False)
-        found = self._reduce(task.sizes, task.merge_sizes, task, "refinement: drop")
+        found = self._reduced(task, task.sizes, _merge_sizes, "refinement: drop")
         return [
-            self._in_shards(_Task.shard_summary, merge_summaries, task, one.number)
+            self._from_shards(task, one.number, _Task.shard_summary, merge_summaries)
             if (sizes := found.get(one.number)) is None
             else summarised(sizes, one.k)
             for one in requests
@@ -258,30 +248,29 @@ class CodedTable:
         counted = frozenset(one.number for one in requests if one.number not in self._shards)
         return _Task(tuple(requests), drops, counted, self.limits, keep, not self.dropping)
 
-    def _reduce(self, function: Any, merge: Any, task: _Task, label: str) -> dict[int, Any]:
-        return reduce_blocks(partial(function, self.read), merge, self.blocks, label) if task.counted else {}
+    def _reduced(self, task: _Task, count: Callable[..., Any], merge: _Merge, label: str) -> dict[int, Any]:
+        merged = partial(task.merged, merge)
+        return reduce_blocks(partial(count, self.read), merged, self.blocks, label) if task.counted else {}
 
-    def _in_shards(self, function: Any, merge: Any, task: _Task, number: int) -> Any:
-        """A pass over the shards of one quasi-identifier."""
+    def _from_shards(self, task: _Task, number: int, count: Callable[..., Any], merge: Callable[..., Any]) -> Any:
+        """The result of one quasi-identifier; in its shards every group is complete."""
+        columns = tuple(range(self.attributes)) if self.dropping else self._taken[number].columns
         if number not in self._shards:
-            self._shards[number] = self._exchanged(number)
-        blocks, columns = self._shards[number]
+            self._shards[number] = self._exchanged(number, columns)
         requests = tuple(
             one._replace(columns=tuple(map(columns.index, one.columns)))
             for one in task.requests
             if self.dropping or one.number == number
         )
-        shard_task = task._replace(requests=requests, counted=frozenset([number]))
-        return reduce_blocks(partial(function, shard_task), merge, blocks, "refinement: count")
+        task = task._replace(requests=requests, counted=frozenset([number]))
+        return reduce_blocks(partial(count, task), merge, self._shards[number], "refinement: count")
 
-    def _exchanged(self, number: int) -> _Shards:
+    def _exchanged(self, number: int, columns: tuple[int, ...]) -> Blocks:
         """All records of a group in one place: by the refinements that were taken, as one on trial may be undone."""
-        request = self._taken[number]
-        columns = tuple(range(self.attributes)) if self.dropping else request.columns
         shards = max(2, -(-self.rows // self.limits.shard_rows))
-        source = Source(partial(_split_rows, request, columns, shards, self.read), self.blocks)
+        source = Source(partial(_split_rows, self._taken[number], columns, shards, self.read), self.blocks)
         size = 2 * self.rows * len(columns)
-        return _Shards(exchange_blocks([source], _joined, shards, "refinement: exchange", size=size), columns)
+        return exchange_blocks([source], _joined, shards, "refinement: exchange", size=size)
 
     def class_counts(self, sizes: Sequence[int], classes: int) -> list[Counts]:
         """For every attribute how often each code occurs with each class."""
