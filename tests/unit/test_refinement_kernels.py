@@ -8,6 +8,7 @@ from refinement_reference import Reference
 import dpmask
 from dpmask.engine.draws import make_key
 from dpmask.errors import InputError, JobError
+from dpmask.masking.refinement import blocks
 from dpmask.masking.refinement.blocks import USUAL, Limits
 from dpmask.table.encoders import category as coding
 from dpmask.table.table import as_table
@@ -83,6 +84,42 @@ def test_against_the_definition(seed, guided):
         theirs = pd.DataFrame({name: list(map(str, plain.masked[name])) for name in columns}).groupby(columns).size()
         assert sorted(ours) == sorted(theirs)
         assert ours.min() >= k
+
+
+def test_a_budget_of_no_records_takes_the_steps_without_one(monkeypatch):
+    """On 150 tables one search gives the definition's sequence, scores and smallest groups, also if it might drop.
+
+    A share of records that is less than one record allows none; the same cells are counted, and nothing is tried.
+    """
+    passes = []
+    reduce_blocks = blocks.reduce_blocks
+    monkeypatch.setattr(
+        blocks, "reduce_blocks", lambda *given: passes.append((given[-1], len(given[2]))) or reduce_blocks(*given)
+    )
+    for seed in range(100, 250):
+        frame, requirements = random_case(seed)
+        guided = seed % 2 == 0
+        guide = {"column": "class"} if guided else "distortion"
+        without = fitted(frame, requirements, guide)
+        counted, passes[:] = list(passes), []
+        none = fitted(frame, requirements, guide, suppress_records=0.9 / len(frame))
+        assert (none.steps, none.figures, none.cuts, none.dropped) == (
+            without.steps,
+            without.figures,
+            without.cuts,
+            None,
+        )
+        assert passes == counted
+        assert not any(label == "refinement: drop" for label, _ in passes)
+        passes.clear()
+        if seed % 5 == 0:
+            expected = reference(frame, requirements, guided).run()
+            dropping = reference(frame, requirements, guided, allowed=0).run_dropping()
+            assert [step[::2] for step in dropping] == [step[::2] for step in expected]
+            assert [(step.attribute, step.smallest) for step in none.steps] == [step[::2] for step in expected]
+            assert [step.score for step in none.steps] == pytest.approx(
+                [s for _, s, _ in expected], rel=1e-9, abs=1e-12
+            )
 
 
 @pytest.mark.parametrize("suppress", [0.0, 0.05])
