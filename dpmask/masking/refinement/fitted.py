@@ -100,7 +100,7 @@ class FittedRefinement(FittedMethod):
     @property
     def changes(self) -> tuple[str, ...]:
         """The columns it masks, and those it adds for them."""
-        return tuple(dict.fromkeys([*self.inputs, *self.method.origins]))
+        return tuple(dict.fromkeys([*self.inputs, *(new.name for one in self.released for new in one.made)]))
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table that does not fit; a part of the one it was fitted to may be small."""

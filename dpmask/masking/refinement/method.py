@@ -27,6 +27,7 @@ from typing import Any, ClassVar
 
 from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.refinement.dropped import Drops
 from dpmask.masking.method import Method, Schema
 from dpmask.masking.refinement.attributes import Attribute
 from dpmask.masking.refinement.blocks import USUAL, Limits, coded_table
@@ -42,7 +43,7 @@ from dpmask.masking.refinement.columns import (
 from dpmask.masking.refinement.fitted import Figures, FittedRefinement
 from dpmask.masking.refinement.guide import DISTORTION, checked_guide, guide_columns, guide_labels
 from dpmask.masking.refinement.parameters import check_column, checked_domains, checked_requirements, checked_trees
-from dpmask.masking.refinement.search import Quasi, Solution, refine
+from dpmask.masking.refinement.search import Quasi, refine
 from dpmask.parameters import require_choice, require_number
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
@@ -166,37 +167,28 @@ class TopDownRefinement(Method[FittedRefinement]):
         coded = coded_table(table, codings, labels, limits, dropping=allowed > 0)
         histograms = coded.class_counts([one.size for one in codings], labels.classes)
         attributes = [one.attribute(counts) for one, counts in zip(columns, histograms, strict=True)]
-        solution = refine(coded, attributes, self._quasis(), allowed, guided=self.guide != DISTORTION)
-        dropped = self._dropped(table, codings, attributes, solution)
+        quasis = self._quasis()
+        solution = refine(coded, attributes, quasis, allowed, guided=self.guide != DISTORTION)
+        dropped = None
+        if solution.drops.records:
+            dropped = _hidden(table, codings, attributes, quasis, solution.drops)
         both = list(zip(columns, attributes, strict=True))
-        trees_found = {one.name: one.tree() for one in attributes}
-        steps, records = solution.steps(attributes), solution.drops.records
+        names = [" + ".join(self.masks[number] for number in quasi.attributes) for quasi in quasis]
         return FittedRefinement(
             self,
             tuple(column.released(attribute, self.intervals) for column, attribute in both),
             {column.coding.column: column.cut(attribute) for column, attribute in both},
-            Figures(self._by_requirement(solution), steps, trees_found, table.rows, records),
+            Figures(
+                groups=dict(zip(names, solution.smallest, strict=True)),
+                steps=solution.steps(attributes),
+                trees={one.name: one.tree() for one in attributes},
+                rows=table.rows,
+                dropped=solution.drops.records,
+            ),
             labels,
             key.subkey(f"refinement {table.rows}"),
             dropped,
         )
-
-    def _dropped(
-        self, table: tables.Table, codings: tuple[Coding, ...], attributes: Sequence[Attribute], solution: Solution
-    ) -> DroppedGroups | None:
-        """What is dropped, if anything is; the attributes then hide what only dropped records have."""
-        if not solution.drops.records:
-            return None
-        nodes = tuple(one.nodes.copy() for one in attributes)
-        quasis = tuple(one.attributes for one in self._quasis())
-        dropped = DroppedGroups(codings, nodes, quasis, solution.drops)
-        for attribute, lowest in zip(attributes, dropped.lowest_remaining(table), strict=True):
-            attribute.hide_dropped(lowest)
-        return dropped
-
-    def _by_requirement(self, solution: Solution) -> dict[str, int]:
-        names = [" + ".join(self.masks[number] for number in quasi.attributes) for quasi in self._quasis()]
-        return dict(zip(names, solution.smallest, strict=True))
 
     def _quasis(self) -> list[Quasi]:
         """The requirements that no other one covers (observation 3.1)."""
@@ -207,3 +199,18 @@ class TopDownRefinement(Method[FittedRefinement]):
             if not any(columns <= more and k <= most and (columns, k) != (more, most) for more, most in given)
         ]
         return [Quasi(tuple(map(self.masks.index, one["columns"])), one["k"]) for one in kept]
+
+
+def _hidden(
+    table: tables.Table,
+    codings: tuple[Coding, ...],
+    attributes: Sequence[Attribute],
+    quasis: Sequence[Quasi],
+    drops: Drops,
+) -> DroppedGroups:
+    """What is dropped; the attributes then hide what only dropped records have."""
+    nodes = tuple(one.nodes.copy() for one in attributes)
+    dropped = DroppedGroups(codings, nodes, tuple(one.attributes for one in quasis), drops)
+    for attribute, lowest in zip(attributes, dropped.lowest_remaining(table), strict=True):
+        attribute.hide_dropped(lowest)
+    return dropped

@@ -7,8 +7,8 @@ conditions of validity are checked; ``_score`` weighs its gain against that (eq.
 Up to ``allowed`` records may be dropped: groups of fewer than k records, and those that this makes too small, until all
 that remain are large enough. A group that would be dropped counts as one of nobody: A(QID) would fall to 0. Such a
 refinement must separate records that remain. Dropped records only increase with every refinement, so what is invalid
-stays so. The cells say how many records a candidate costs at least; if that, or what is dropped already, is not
-nothing, it is on trial: passes that count groups alone find what would remain. With ``allowed`` = 0 there is no trial,
+stays so. The cells give the records that a candidate costs at least; if there are any, or some are dropped already,
+it is on trial: passes that count groups alone find what would remain. With ``allowed`` = 0 there is no trial,
 cells of groups that did not change stay known, and quasi-identifiers that share no attribute, directly or through
 others, do not affect each other: such components are refined in the same passes, and their refinements are put in the
 order in which one search over all would have taken them.
