@@ -10,10 +10,7 @@ import pytest
 from parts import in_parts
 
 import dpmask
-from dpmask.engine.draws import make_key
 from dpmask.engine.progress import listening
-from dpmask.masking.refinement.blocks import Limits
-from dpmask.table.table import as_table
 
 TREE = {"any": {"ab": ["a", "b"], "cd": {"c": None, "d": None}, "e": None}}
 
@@ -42,10 +39,6 @@ METHOD = dpmask.TopDownRefinement(
 )
 
 
-def fit_within(method, frame, limits):
-    return method.fit_table(as_table(frame, "test"), make_key("test", seed=1), limits)
-
-
 @pytest.fixture(scope="module")
 def embedded():
     frame = table()
@@ -66,12 +59,14 @@ def test_refinements_do_not_depend_on_partitions(embedded, partitions, client):
 
 
 @pytest.mark.parametrize(
-    ("partitions", "limits"), [(1, Limits(cells=20)), (7, Limits(cells=20)), (3, Limits(persist=False))]
+    ("partitions", "changed"),
+    [(1, {"refinement_cells": 20}), (7, {"refinement_cells": 20}), (3, {"memory_share": 0.0})],
 )
-def test_nor_on_limits(embedded, partitions, limits, client):
+def test_nor_on_limits(embedded, partitions, changed, client, limit):
     """Rows exchanged by group on the cluster; blocks that do not fit in memory, coded again in every round."""
     frame, expected, _ = embedded
-    assert fit_within(METHOD, in_parts(frame, partitions), limits).steps == expected.steps
+    limit(**changed)
+    assert METHOD.fit(in_parts(frame, partitions), seed=1).steps == expected.steps
 
 
 def test_a_killed_worker_costs_time_only(embedded):

@@ -9,10 +9,9 @@ import pytest
 from conftest import people
 from parts import in_parts
 from test_refined_release import STEP
-from test_refinement import METHOD, fit_within, table
+from test_refinement import METHOD, table
 
 import dpmask
-from dpmask.masking.refinement.blocks import Limits
 
 DROPPING = replace(METHOD, suppress_records=0.05)
 LEFT_OUT = STEP | {"suppress_records": 0.1}
@@ -35,11 +34,12 @@ def test_what_is_left_keeps_its_index(embedded):
     assert METHOD.fit(frame, seed=1).figures.dropped == 0
 
 
-@pytest.mark.parametrize(("partitions", "limits"), [(1, Limits()), (7, Limits()), (3, Limits(cells=100))])
-def test_the_same_records_for_any_partitions_and_limits(embedded, partitions, limits, client):
+@pytest.mark.parametrize(("partitions", "changed"), [(1, {}), (7, {}), (3, {"refinement_cells": 100})])
+def test_the_same_records_for_any_partitions_and_limits(embedded, partitions, changed, client, limit):
     frame, expected, masked = embedded
     parts = in_parts(frame, partitions)
-    found = fit_within(DROPPING, parts, limits)
+    limit(**changed)
+    found = DROPPING.fit(parts, seed=1)
     assert found.steps == expected.steps
     assert found.figures == expected.figures
     columns = [*DROPPING.masks, "weight"]

@@ -6,12 +6,10 @@ import pytest
 from refinement_reference import Reference
 
 import dpmask
-from dpmask.engine.draws import make_key
+from dpmask.engine.collection import Collection
+from dpmask.engine.limits import limits
 from dpmask.errors import InputError, JobError
-from dpmask.masking.refinement import blocks
-from dpmask.masking.refinement.blocks import USUAL, Limits
 from dpmask.table.encoders import interval
-from dpmask.table.table import as_table
 
 A, B, C, D, E, F = ((leaf, ()) for leaf in "abcdef")
 TREE = ("any", (("ab", (A, B)), C, ("def", (D, E, F))))
@@ -43,7 +41,7 @@ def random_case(seed):
     return frame, requirements
 
 
-def fitted(frame, requirements, guide, limits=USUAL, **options):
+def fitted(frame, requirements, guide, **options):
     names = dict.fromkeys(name for columns, _ in requirements for name in columns)
     method = dpmask.TopDownRefinement(
         requirements=requirements,
@@ -52,7 +50,7 @@ def fitted(frame, requirements, guide, limits=USUAL, **options):
         guide=guide,
         **options,
     )
-    return method.fit_table(as_table(frame, "test"), make_key("test", seed=0), limits)
+    return method.fit(frame, seed=0)
 
 
 def reference(frame, requirements, guided, allowed=0):
@@ -92,10 +90,13 @@ def test_a_budget_of_no_records_takes_the_steps_without_one(monkeypatch):
     A share of records that is less than one record allows none; the same cells are counted, and nothing is tried.
     """
     passes = []
-    reduce_blocks = blocks.reduce_blocks
-    monkeypatch.setattr(
-        blocks, "reduce_blocks", lambda *given: passes.append((given[-1], len(given[2]))) or reduce_blocks(*given)
-    )
+    reduce = Collection.reduce
+
+    def recorded(records, function, merge, label):
+        passes.append((label, len(records.positions)))
+        return reduce(records, function, merge, label)
+
+    monkeypatch.setattr(Collection, "reduce", recorded)
     for seed in range(100, 250):
         frame, requirements = random_case(seed)
         guided = seed % 2 == 0
@@ -124,15 +125,22 @@ def test_a_budget_of_no_records_takes_the_steps_without_one(monkeypatch):
 
 @pytest.mark.parametrize("suppress", [0.0, 0.05])
 @pytest.mark.parametrize(
-    "limits",
-    [Limits(cells=8), Limits(cells=8, shard_rows=10), Limits(sparse=0.0), Limits(sparse=2.0), Limits(persist=False)],
+    "changed",
+    [
+        {"refinement_cells": 8},
+        {"refinement_cells": 8, "refinement_shard_rows": 10},
+        {"refinement_sparse": 0.0},
+        {"refinement_sparse": 2.0},
+        {"memory_share": 0.0},
+    ],
 )
 @pytest.mark.parametrize("seed", range(4))
-def test_limits_change_nothing(seed, limits, suppress):
+def test_limits_change_nothing(seed, changed, suppress):
     """Rows exchanged by group, counted group by group or row by row, coded again in every pass: the same result."""
     frame, requirements = random_case(seed)
     usual = fitted(frame, requirements, {"column": "class"}, suppress_records=suppress)
-    found = fitted(frame, requirements, {"column": "class"}, limits, suppress_records=suppress)
+    with limits(**changed):
+        found = fitted(frame, requirements, {"column": "class"}, suppress_records=suppress)
     assert (found.steps, found.figures) == (usual.steps, usual.figures)
     assert found.mask(frame).equals(usual.mask(frame))
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.exchange import Source, exchange_blocks
-from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, reduce_blocks
+from dpmask.engine.collection import Collection
+from dpmask.engine.limits import Limits, current_limits
 from dpmask.kernels.refinement.cells import (
     Cells,
     Grouped,
@@ -55,24 +55,6 @@ Counts = NDArray[np.int64]
 _OTHER_BYTES = 16  # a row's class and its groups
 
 
-@dataclass(frozen=True)
-class Limits:
-    """When passes change their ways; the result is the same for all of them.
-
-    ``cells``: cells, or groups, of one quasi-identifier that a pass may bring to the driver. ``shard_rows``: rows of a
-    shard. ``sparse``: rows of a smaller share of a block are read one by one. ``persist``: keep codes in memory where
-    they fit.
-    """
-
-    cells: int = 1 << 22
-    shard_rows: int = 1_000_000
-    sparse: float = 0.1
-    persist: bool = True
-
-
-USUAL = Limits()
-
-
 class CodedBlock:
     """A block's codes (attributes x rows) and classes; the groups of its rows are cached here, but never travel."""
 
@@ -88,9 +70,6 @@ class CodedBlock:
 
     def __sizeof__(self) -> int:
         return self.codes.nbytes + 4 * self.codes.shape[1] + (0 if self.classes is None else self.classes.nbytes)
-
-
-Read = Callable[[Any, Span], CodedBlock]
 
 
 class Request(NamedTuple):
@@ -164,24 +143,24 @@ class _Task(NamedTuple):
         found = np.flatnonzero(wanted)
         return found, cell_starts(groups.nodes[found], request.values)[1]
 
-    def cells(self, read: Read, content: Any, span: Span) -> dict[int, Cells | None]:
+    def cells(self, block: CodedBlock) -> dict[int, Cells | None]:
         """The cells by quasi-identifier; None where they are more than the limit."""
-        block, found = read(content, span), dict[int, Cells | None]()
+        found: dict[int, Cells | None] = {}
         for request, groups in self.groups(block):
             wanted, size = self._wanted(request, groups)
-            fits = size <= self.limits.cells
+            fits = size <= self.limits.refinement_cells
             found[request.number] = self._count(block, request, groups, wanted) if fits else None
         return found
 
     def _count(self, block: CodedBlock, request: Request, groups: Grouped, wanted: NDArray[np.intp]) -> Cells:
-        return count_cells(block.codes, request.columns, groups, wanted, request.values, self.limits.sparse)
+        return count_cells(block.codes, request.columns, groups, wanted, request.values, self.limits.refinement_sparse)
 
-    def sizes(self, read: Read, content: Any, span: Span) -> dict[int, GroupSizes | None]:
+    def sizes(self, block: CodedBlock) -> dict[int, GroupSizes | None]:
         """The sizes of groups by quasi-identifier; None where they are more than the limit."""
-        return {one.number: self._within(group_sizes(groups)) for one, groups in self.groups(read(content, span))}
+        return {one.number: self._within(group_sizes(groups)) for one, groups in self.groups(block)}
 
     def _within(self, found: Any) -> Any:
-        return found if len(found.counts) <= self.limits.cells else None
+        return found if len(found.counts) <= self.limits.refinement_cells else None
 
     def merged(self, merge: _Merge, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
         """The cells or sizes of both blocks."""
@@ -191,15 +170,15 @@ class _Task(NamedTuple):
             for one, mine, other in pairs
         }
 
-    def shard_effects(self, block: CodedBlock, span: Span) -> Effects:
+    def shard_effects(self, block: CodedBlock) -> Effects:
         """The effects on groups that are complete, some groups at a time."""
         ((request, groups),) = self.groups(block)
         wanted, size = self._wanted(request, groups)
-        parts = max(1, min(-(-size // self.limits.cells), len(wanted)))
+        parts = max(1, min(-(-size // self.limits.refinement_cells), len(wanted)))
         cells = (self._count(block, request, groups, part) for part in np.array_split(wanted, parts))
         return reduce(merge_effects, (candidate_effects(one, request.values, request.k) for one in cells))
 
-    def shard_summary(self, block: CodedBlock, span: Span) -> GroupSummary:
+    def shard_summary(self, block: CodedBlock) -> GroupSummary:
         """The summary of groups that are complete."""
         ((request, groups),) = self.groups(block)
         return summarised(group_sizes(groups), request.k)
@@ -207,19 +186,17 @@ class _Task(NamedTuple):
 
 @dataclass
 class CodedTable:
-    """A table as codes: blocks, and what reads a CodedBlock of each.
+    """A table as codes, block by block.
 
     ``dropping``: records may be dropped, so that the groups of one quasi-identifier depend on all others.
     """
 
-    blocks: Blocks
-    read: Read
+    records: Collection[CodedBlock]
     rows: int
     attributes: int
     dropping: bool
-    limits: Limits
     _taken: dict[int, Request] = field(default_factory=dict)
-    _shards: dict[int, Blocks] = field(default_factory=dict)
+    _shards: dict[int, Collection[CodedBlock]] = field(default_factory=dict)
 
     def effects(self, requests: Sequence[Request], drops: Drops) -> dict[int, Effects]:
         """The effects of all candidates, by quasi-identifier; without drops only those on groups that changed."""
@@ -246,11 +223,10 @@ class CodedTable:
 
     def _task(self, requests: Sequence[Request], drops: Drops, *, keep: bool) -> _Task:
         counted = frozenset(one.number for one in requests if one.number not in self._shards)
-        return _Task(tuple(requests), drops, counted, self.limits, keep, not self.dropping)
+        return _Task(tuple(requests), drops, counted, current_limits(), keep, not self.dropping)
 
     def _reduced(self, task: _Task, count: Callable[..., Any], merge: _Merge, label: str) -> dict[int, Any]:
-        merged = partial(task.merged, merge)
-        return reduce_blocks(partial(count, self.read), merged, self.blocks, label) if task.counted else {}
+        return self.records.reduce(count, partial(task.merged, merge), label) if task.counted else {}
 
     def _from_shards(self, task: _Task, number: int, count: Callable[..., Any], merge: Callable[..., Any]) -> Any:
         """The result of one quasi-identifier; in its shards every group is complete."""
@@ -263,26 +239,21 @@ class CodedTable:
             if self.dropping or one.number == number
         )
         task = task._replace(requests=requests, counted=frozenset([number]))
-        return reduce_blocks(partial(count, task), merge, self._shards[number], "refinement: count")
+        return self._shards[number].reduce(partial(count, task), merge, "refinement: count")
 
-    def _exchanged(self, number: int, columns: tuple[int, ...]) -> Blocks:
+    def _exchanged(self, number: int, columns: tuple[int, ...]) -> Collection[CodedBlock]:
         """All records of a group in one place: by the refinements that were taken, as one on trial may be undone."""
-        shards = max(2, -(-self.rows // self.limits.shard_rows))
-        source = Source(partial(_split_rows, self._taken[number], columns, shards, self.read), self.blocks)
-        size = 2 * self.rows * len(columns)
-        return exchange_blocks([source], _joined, shards, "refinement: exchange", size=size)
+        shards = max(2, -(-self.rows // current_limits().refinement_shard_rows))
+        split = partial(_split_rows, self._taken[number], columns, shards)
+        return self.records.exchange(split, _joined, shards, "refinement: exchange", size=2 * self.rows * len(columns))
 
     def class_counts(self, sizes: Sequence[int], classes: int) -> list[Counts]:
         """For every attribute how often each code occurs with each class."""
-        count = partial(_histograms, tuple(sizes), classes, self.read)
-        return reduce_blocks(count, _added, self.blocks, "refinement: classes")
+        return self.records.reduce(partial(_histograms, tuple(sizes), classes), _added, "refinement: classes")
 
 
-def _split_rows(
-    request: Request, columns: tuple[int, ...], shards: int, read: Read, content: Any, span: Span
-) -> list[tuple[Codes]]:
+def _split_rows(request: Request, columns: tuple[int, ...], shards: int, block: CodedBlock) -> list[tuple[Codes]]:
     """A block's rows by the shard of their group."""
-    block = read(content, span)
     groups = group_rows(block.codes, request.columns, request.values)
     shard = (node_keys(groups.nodes).first % np.uint64(shards)).astype(np.int64)[groups.rows]
     codes = block.codes[list(columns)]
@@ -293,31 +264,23 @@ def _joined(parts: list[tuple[Codes]]) -> CodedBlock:
     return CodedBlock(np.concatenate([codes for (codes,) in parts], axis=1))
 
 
-def coded_table(
-    source: Table, columns: Sequence[CodeEncoder], labels: Labels, limits: Limits, *, dropping: bool
-) -> CodedTable:
+def coded_table(source: Table, columns: Sequence[CodeEncoder], labels: Labels, *, dropping: bool) -> CodedTable:
     """The table as codes, persisted where they fit in memory and otherwise computed again in every round."""
     names = tuple(dict.fromkeys([*(one.column for one in columns), *labels.inputs]))
-    read = source.on_rows(names, partial(_code, tuple(columns), labels))
-    blocks: Blocks = source.blocks
-    if limits.persist and fits_in_memory(source.rows * (2 * len(columns) + _OTHER_BYTES)):
-        blocks, read = hold_blocks(read, source.blocks, "refinement: codes"), _persisted
-    return CodedTable(blocks, read, source.rows, len(columns), dropping, limits)
+    size = source.rows * (2 * len(columns) + _OTHER_BYTES)
+    code = partial(_code, tuple(columns), labels)
+    records = source.select(names).persist(code, "refinement: codes", size=size)
+    return CodedTable(records, source.rows, len(columns), dropping)
 
 
-def _persisted(content: CodedBlock, span: Span) -> CodedBlock:
-    return content
-
-
-def _code(columns: tuple[CodeEncoder, ...], labels: Labels, rows: Rows, span: Span) -> CodedBlock:
+def _code(columns: tuple[CodeEncoder, ...], labels: Labels, rows: Rows) -> CodedBlock:
     codes = np.empty((len(columns), rows.num_rows), np.uint16)
     for place, one in enumerate(columns):
         codes[place] = one.encode(rows)
     return CodedBlock(codes, labels.of(rows))
 
 
-def _histograms(sizes: tuple[int, ...], classes: int, read: Read, content: Any, span: Span) -> list[Counts]:
-    block = read(content, span)
+def _histograms(sizes: tuple[int, ...], classes: int, block: CodedBlock) -> list[Counts]:
     assert block.classes is not None
     return [
         np.bincount(block.codes[place].astype(np.int64) * classes + block.classes, minlength=size * classes).reshape(

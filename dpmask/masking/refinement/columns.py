@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Span
 from dpmask.errors import InputError
 from dpmask.kernels.refinement.cells import keys_of
 from dpmask.kernels.refinement.dropped import Drops, Flags, contains
@@ -258,9 +257,9 @@ class DroppedGroups:
 
     def lowest_remaining(self, table: Table) -> list[Floats]:
         """For each column and code the lowest number of a row that remains, 0 for texts, or inf; one pass."""
-        return table.reduce_rows(self.inputs, self._lowest, _lower, "refinement: values left")
+        return table.select(self.inputs).reduce(self._lowest, _lower, "refinement: values left")
 
-    def _lowest(self, rows: Rows, span: Span) -> list[Floats]:
+    def _lowest(self, rows: Rows) -> list[Floats]:
         codes = [encoder.encode(rows) for encoder in self.encoders]
         remaining = ~self._of(codes)
         found = []

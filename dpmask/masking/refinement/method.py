@@ -30,7 +30,7 @@ from dpmask.errors import InputError, JobError
 from dpmask.kernels.refinement.dropped import Drops
 from dpmask.masking.method import Method, Schema
 from dpmask.masking.refinement.attributes import Attribute
-from dpmask.masking.refinement.blocks import USUAL, Limits, coded_table
+from dpmask.masking.refinement.blocks import coded_table
 from dpmask.masking.refinement.columns import (
     FORMS,
     WHO,
@@ -157,7 +157,7 @@ class TopDownRefinement(Method[FittedRefinement]):
             return [text_column(column)]
         return interval_columns(column, self.intervals, is_date(schema.field(column).type))
 
-    def fit_table(self, table: tables.Table, key: Subkey, limits: Limits = USUAL) -> FittedRefinement:
+    def fit_table(self, table: tables.Table, key: Subkey) -> FittedRefinement:
         """Find the refinements."""
         domains = {column: (parsed_bound(low), parsed_bound(high)) for column, (low, high) in self.domains.items()}
         trees = {column: read_taxonomy(tree, WHO) for column, tree in self.taxonomies.items() if tree is not None}
@@ -165,7 +165,7 @@ class TopDownRefinement(Method[FittedRefinement]):
         encoders = tuple(one.encoder for one in columns)
         labels = guide_labels(table, self.guide, self.masks, key.subkey("guide"), WHO)
         allowed = math.floor(self.suppress_records * table.rows + _ROUNDING)
-        coded = coded_table(table, encoders, labels, limits, dropping=allowed > 0)
+        coded = coded_table(table, encoders, labels, dropping=allowed > 0)
         histograms = coded.class_counts([one.size for one in encoders], labels.classes)
         attributes = [one.attribute(counts) for one, counts in zip(columns, histograms, strict=True)]
         quasis = self._quasis()
