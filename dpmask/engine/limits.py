@@ -47,6 +47,14 @@ class Limits:
     quantile_values: int = 1 << 18
     """Values that a column may bring to the driver."""
 
+    # masking
+    refinement_cells: int = 1 << 22
+    """Cells, or groups, of one quasi-identifier that a pass may bring to the driver before its rows are exchanged."""
+    refinement_shard_rows: int = 1_000_000
+    """Rows of each shard in which groups are complete."""
+    refinement_sparse: float = 0.1
+    """The share of a block's rows below which groups are read one by one."""
+
 
 _limits: ContextVar[Limits | None] = ContextVar("dpmask_limits", default=None)
 _DEFAULTS = Limits()

@@ -1,4 +1,4 @@
-"""A taxonomy against a lake: the tree as text with the records of each value, and what it lacks."""
+"""A taxonomy compared with a lake: the tree as text with the records of each value, and what it lacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CheckedTaxonomy(NamedTuple):
 
 
 def check_taxonomy(file: str, lake: str, column: str | None) -> CheckedTaxonomy:
-    """Count a column's values, in one pass, and lay them over the tree."""
+    """Count a column's values, in one pass, by the nodes of the tree."""
     tree = read_taxonomy(file, _WHO)
     name = column or PurePosixPath(file).stem.removeprefix("adult_hierarchy_")
     source = read_lake(lake)
@@ -38,8 +38,8 @@ def check_taxonomy(file: str, lake: str, column: str | None) -> CheckedTaxonomy:
         f"{name}: {len(known)} values on {tree.levels} levels, {used} of them in the lake; {covered:,} of "
         f"{source.rows:,} records covered, {found.missing:,} missing"
     )
-    told = f"{_WHO}: column '{name}': {describe_lacking(lacking)}" if lacking else None
-    return CheckedTaxonomy(list(_lines(tree, found.texts, 0)), summary, told)
+    message = f"{_WHO}: column '{name}': {describe_lacking(lacking)}" if lacking else None
+    return CheckedTaxonomy(list(_lines(tree, found.texts, 0)), summary, message)
 
 
 def _lines(branch: Branch, counts: Mapping[str, int], depth: int) -> Iterator[str]:

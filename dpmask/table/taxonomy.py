@@ -2,12 +2,13 @@
 
 A file is YAML or JSON, or a table as ARX writes it: a line for each value, `value;level 1;level 2;...`, the root last.
 In YAML and JSON a node is {value: ..., children: [...]}, or a mapping from names to what is below them: another
-mapping, a list of values, or nothing for a value. {attribute: ..., tree: node} holds a node, too.
+mapping, a list of values, or nothing for a value. {attribute: ..., tree: node} is a node, too.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,7 @@ _DEEPEST = 100
 
 @dataclass(frozen=True)
 class Branch:
-    """A value of a taxonomy and those it stands for; without children it is a value of the data."""
+    """A value of a taxonomy and those it covers; without children it is a value of the data."""
 
     value: str
     children: tuple[Branch, ...] = ()
@@ -62,71 +63,71 @@ def read_taxonomy(given: Any, who: str) -> Branch:
     """The tree in a file, or in a mapping."""
     if isinstance(given, Branch):
         return given
-    place = str(given) if not isinstance(given, Mapping | list) else "the taxonomy"
-    label = f"{who}: {place}"
-    tree = _read(str(given), label) if not isinstance(given, Mapping | list) else _root(given, label)
-    names = [node.value for node in tree.nodes()]
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    inline = isinstance(given, Mapping | list)
+    origin = f"{who}: {'the taxonomy' if inline else given}"
+    tree = _root(given, origin) if inline else _read(str(given), origin)
+    twice = sorted(name for name, count in Counter(node.value for node in tree.nodes()).items() if count > 1)
     if twice:
-        raise JobError(f"{label}: names '{twice[0]}' more than once. Give every value and level its own name.")
+        raise JobError(f"{origin}: names '{twice[0]}' more than once. Give every value and level its own name.")
     return tree
 
 
-def _read(url: str, label: str) -> Branch:
+def _read(url: str, origin: str) -> Branch:
     try:
         text = Place(url).read().decode()
     except InputError:
-        raise JobError(f"{label}: there is no such file.") from None
+        raise JobError(f"{origin}: there is no such file.") from None
     except UnicodeDecodeError:
-        raise JobError(f"{label}: is not UTF-8 text.") from None
+        raise JobError(f"{origin}: is not UTF-8 text.") from None
     if not url.lower().endswith((".yaml", ".yml", ".json")):
-        return _from_table(text, label)
+        return _from_table(text, origin)
+    kind, load = ("JSON", json.loads) if url.lower().endswith(".json") else ("YAML", yaml.safe_load)
     try:
-        values = json.loads(text) if url.lower().endswith(".json") else yaml.safe_load(text)
+        values = load(text)
     except (ValueError, RecursionError, yaml.YAMLError):
-        raise JobError(f"{label}: is not valid {'JSON' if url.lower().endswith('.json') else 'YAML'}.") from None
-    return _root(values, label)
+        raise JobError(f"{origin}: is not valid {kind}.") from None
+    return _root(values, origin)
 
 
-def _root(given: Any, label: str) -> Branch:
+def _root(given: Any, origin: str) -> Branch:
     if isinstance(given, Mapping) and isinstance(given.get("tree"), Mapping):
         given = given["tree"]
-    branches = _branches(given, label, 0)
+    branches = _branches(given, origin, 0)
     return branches[0] if len(branches) == 1 else Branch(_ROOT, branches)
 
 
-def _branches(given: Any, label: str, depth: int) -> tuple[Branch, ...]:
-    """What stands in one place of the file: nodes, in order."""
+def _branches(given: Any, origin: str, depth: int) -> tuple[Branch, ...]:
+    """The nodes at one place of the file, in order."""
     if depth > _DEEPEST:
-        raise JobError(f"{label}: is deeper than {_DEEPEST} levels.")
+        raise JobError(f"{origin}: is deeper than {_DEEPEST} levels.")
     if given is None:
         return ()
     if isinstance(given, list):
-        return tuple(branch for one in given for branch in _branches(one, label, depth + 1))
+        return tuple(branch for one in given for branch in _branches(one, origin, depth + 1))
     if isinstance(given, Mapping):
         if "value" in given and set(given) <= {"value", "children"}:
-            return (Branch(_name(given["value"], label), _branches(given.get("children"), label, depth + 1)),)
-        return tuple(Branch(_name(name, label), _branches(below, label, depth + 1)) for name, below in given.items())
-    return (Branch(_name(given, label)),)
+            return (Branch(_name(given["value"], origin), _branches(given.get("children"), origin, depth + 1)),)
+        return tuple(Branch(_name(name, origin), _branches(below, origin, depth + 1)) for name, below in given.items())
+    return (Branch(_name(given, origin)),)
 
 
-def _name(value: Any, label: str) -> str:
+def _name(value: Any, origin: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if value is None or isinstance(value, Mapping | list):
-        raise JobError(f"{label}: a value must be text or a number; got {type(value).__name__}.")
+        raise JobError(f"{origin}: a value must be text or a number; got {type(value).__name__}.")
     return str(value)
 
 
-def _from_table(text: str, label: str) -> Branch:
+def _from_table(text: str, origin: str) -> Branch:
     """A tree from lines of a value and its levels; a level that repeats what is below it adds nothing."""
     lines = [[part.strip() for part in line.split(";")] for line in text.splitlines() if line.strip()]
     if not lines or len({len(line) for line in lines}) > 1 or len(lines[0]) < 2:  # noqa: PLR2004
-        raise JobError(f"{label}: must have lines of the same number of parts, such as 'value;level 1;*'.")
+        raise JobError(f"{origin}: must have lines of the same number of parts, such as 'value;level 1;*'.")
     tree: dict[str, Any] = {}
     for line in lines:
         path = [part for place, part in enumerate(line) if not place or part != line[place - 1]]
         below = tree
         for part in reversed(path):
             below = below.setdefault(part, {})
-    return _root({name: below or None for name, below in tree.items()}, label)
+    return _root({name: below or None for name, below in tree.items()}, origin)

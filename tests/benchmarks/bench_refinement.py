@@ -90,7 +90,7 @@ class Clock:
 
 def timed(frame, requirements, suppress=0.0):
     """CPU seconds from codes to the solution, of all of fit, and what was fitted."""
-    with Clock("refine_dropping" if suppress else "refine") as clock:
+    with Clock("refine") as clock:
         start = time.process_time()
         fitted = method(frame, requirements, suppress).fit(frame, seed=1)
         return clock.seconds, time.process_time() - start, fitted

@@ -3,7 +3,6 @@
 import os
 import signal
 from dataclasses import replace
-from functools import partial, partialmethod
 
 import numpy as np
 import pandas as pd
@@ -11,8 +10,7 @@ import pytest
 from parts import in_parts
 
 import dpmask
-from dpmask.masking.refinement import drops as refinement_drops
-from dpmask.masking.refinement import rounds as refinement_rounds
+from dpmask.engine.progress import listening
 
 TREE = {"any": {"ab": ["a", "b"], "cd": {"c": None, "d": None}, "e": None}}
 
@@ -60,42 +58,37 @@ def test_refinements_do_not_depend_on_partitions(embedded, partitions, client):
     pd.testing.assert_frame_equal(found.mask(parts)[columns].compute(), masked[columns])
 
 
-@pytest.mark.parametrize("partitions", [1, 7])
-def test_nor_on_the_budget_of_cells(embedded, partitions, client, monkeypatch):
-    """Rows that meet by group on the cluster."""
+@pytest.mark.parametrize(
+    ("partitions", "changed"),
+    [(1, {"refinement_cells": 20}), (7, {"refinement_cells": 20}), (3, {"memory_share": 0.0})],
+)
+def test_nor_on_limits(embedded, partitions, changed, client, limit):
+    """Rows exchanged by group on the cluster; blocks that do not fit in memory, coded again in every round."""
     frame, expected, _ = embedded
-    monkeypatch.setattr(refinement_rounds, "CELL_BUDGET", 20)
+    limit(**changed)
     assert METHOD.fit(in_parts(frame, partitions), seed=1).steps == expected.steps
 
 
-def test_nor_on_memory(embedded, limit):
-    """Blocks that do not fit are coded anew in every round."""
-    frame, expected, _ = embedded
-    limit(memory_share=0.0)
-    assert METHOD.fit(in_parts(frame, 3), seed=1).steps == expected.steps
-
-
-def test_a_killed_worker_costs_time_only(embedded, monkeypatch):
-    """One of two workers is killed in the fourth round: its codes and groups are made again. So where records go."""
+def test_a_killed_worker_costs_time_only(embedded):
+    """One of two workers is killed after the fourth round: its codes and groups are computed again. So with drops."""
     from distributed import Client, LocalCluster
 
     frame, expected, _ = embedded
     dropping = replace(METHOD, suppress_records=0.05)
-    rounds = {"choose": 0, "best": 0}
+    rounds = []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
 
-        def killing(name, one_round, *arguments):
-            rounds[name] += 1
-            if rounds[name] == 4:
-                os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
-            return one_round(*arguments)
+        def killing(label, done, total):
+            if not total and label.startswith("refinement "):
+                rounds.append(label)
+                if label.startswith("refinement 4:"):
+                    os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
 
-        for name, search in (("choose", refinement_rounds._Search), ("best", refinement_drops._Search)):
-            monkeypatch.setattr(search, name, partialmethod(partial(killing, name, getattr(search, name))))
-        assert METHOD.fit(in_parts(frame, 7), seed=1).steps == expected.steps
-        found = dropping.fit(in_parts(frame, 7), seed=1)
-    assert min(rounds.values()) > 6
-    monkeypatch.undo()
+        with listening(killing):
+            assert METHOD.fit(in_parts(frame, 7), seed=1).steps == expected.steps
+            found = dropping.fit(in_parts(frame, 7), seed=1)
+    assert sum(label.startswith("refinement 4:") for label in rounds) == 2
+    assert sum(label.startswith("refinement 7:") for label in rounds) == 2
     alone = dropping.fit(frame, seed=1)
     assert (found.steps, found.figures.dropped) == (alone.steps, alone.figures.dropped)
 

@@ -12,7 +12,6 @@ from test_refined_release import STEP
 from test_refinement import METHOD, table
 
 import dpmask
-from dpmask.masking.refinement import rounds as refinement_rounds
 
 DROPPING = replace(METHOD, suppress_records=0.05)
 LEFT_OUT = STEP | {"suppress_records": 0.1}
@@ -35,12 +34,11 @@ def test_what_is_left_keeps_its_index(embedded):
     assert METHOD.fit(frame, seed=1).figures.dropped == 0
 
 
-@pytest.mark.parametrize(("partitions", "budget"), [(1, None), (7, None), (3, 100)])
-def test_the_same_records_for_any_partitions_and_budget(embedded, partitions, budget, client, monkeypatch):
+@pytest.mark.parametrize(("partitions", "changed"), [(1, {}), (7, {}), (3, {"refinement_cells": 100})])
+def test_the_same_records_for_any_partitions_and_limits(embedded, partitions, changed, client, limit):
     frame, expected, masked = embedded
-    if budget is not None:
-        monkeypatch.setattr(refinement_rounds, "CELL_BUDGET", budget)
     parts = in_parts(frame, partitions)
+    limit(**changed)
     found = DROPPING.fit(parts, seed=1)
     assert found.steps == expected.steps
     assert found.figures == expected.figures

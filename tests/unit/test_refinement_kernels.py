@@ -6,11 +6,9 @@ import pytest
 from refinement_reference import Reference
 
 import dpmask
+from dpmask.engine.collection import Collection
+from dpmask.engine.limits import limits
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.refinement import cells as kernel
-from dpmask.masking.refinement import drops as refinement_drops
-from dpmask.masking.refinement import method as refinement_method
-from dpmask.masking.refinement import rounds as refinement_rounds
 from dpmask.table.encoders import interval
 
 A, B, C, D, E, F = ((leaf, ()) for leaf in "abcdef")
@@ -86,23 +84,65 @@ def test_against_the_definition(seed, guided):
         assert ours.min() >= k
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_a_small_budget_changes_nothing(seed, monkeypatch):
-    """Groups that meet in shards give the same refinements and scores as cells that are added up."""
-    frame, requirements = random_case(seed)
-    usual = fitted(frame, requirements, {"column": "class"})
-    monkeypatch.setattr(refinement_rounds, "CELL_BUDGET", 8)
-    assert fitted(frame, requirements, {"column": "class"}).steps == usual.steps
+def test_a_budget_of_no_records_takes_the_steps_without_one(monkeypatch):
+    """On 150 tables one search gives the definition's sequence, scores and smallest groups, also if it might drop.
+
+    A share of records that is less than one record allows none; the same cells are counted, and nothing is tried.
+    """
+    passes = []
+    reduce = Collection.reduce
+
+    def recorded(records, function, merge, label):
+        passes.append((label, len(records.positions)))
+        return reduce(records, function, merge, label)
+
+    monkeypatch.setattr(Collection, "reduce", recorded)
+    for seed in range(100, 250):
+        frame, requirements = random_case(seed)
+        guided = seed % 2 == 0
+        guide = {"column": "class"} if guided else "distortion"
+        without = fitted(frame, requirements, guide)
+        counted, passes[:] = list(passes), []
+        none = fitted(frame, requirements, guide, suppress_records=0.9 / len(frame))
+        assert (none.steps, none.figures, none.cuts, none.dropped) == (
+            without.steps,
+            without.figures,
+            without.cuts,
+            None,
+        )
+        assert passes == counted
+        assert not any(label == "refinement: drop" for label, _ in passes)
+        passes.clear()
+        if seed % 5 == 0:
+            expected = reference(frame, requirements, guided).run()
+            dropping = reference(frame, requirements, guided, allowed=0).run_dropping()
+            assert [step[::2] for step in dropping] == [step[::2] for step in expected]
+            assert [(step.attribute, step.smallest) for step in none.steps] == [step[::2] for step in expected]
+            assert [step.score for step in none.steps] == pytest.approx(
+                [s for _, s, _ in expected], rel=1e-9, abs=1e-12
+            )
 
 
-@pytest.mark.parametrize("share", [0.0, 2.0])
 @pytest.mark.parametrize("suppress", [0.0, 0.05])
-def test_rows_are_counted_in_either_order(share, suppress, monkeypatch):
-    """Group by group, or from row to row."""
-    frame, requirements = random_case(3)
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"refinement_cells": 8},
+        {"refinement_cells": 8, "refinement_shard_rows": 10},
+        {"refinement_sparse": 0.0},
+        {"refinement_sparse": 2.0},
+        {"memory_share": 0.0},
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_limits_change_nothing(seed, changed, suppress):
+    """Rows exchanged by group, counted group by group or row by row, coded again in every pass: the same result."""
+    frame, requirements = random_case(seed)
     usual = fitted(frame, requirements, {"column": "class"}, suppress_records=suppress)
-    monkeypatch.setattr(kernel, "_SOME", share)
-    assert fitted(frame, requirements, {"column": "class"}, suppress_records=suppress).steps == usual.steps
+    with limits(**changed):
+        found = fitted(frame, requirements, {"column": "class"}, suppress_records=suppress)
+    assert (found.steps, found.figures) == (usual.steps, usual.figures)
+    assert found.mask(frame).equals(usual.mask(frame))
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -127,27 +167,6 @@ def test_dropping_against_the_definition(seed, guided):
     assert found.figures.dropped == len(frame) - len(masked) <= allowed
     for columns, k in requirements:
         assert masked.groupby(columns, dropna=False).size().min() >= k
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_dropping_in_parts_changes_nothing(seed, monkeypatch):
-    """Where cells outgrow their budget, groups are counted in parts, up to so many."""
-    frame, requirements = random_case(seed)
-    usual = fitted(frame, requirements, {"column": "class"}, suppress_records=0.05)
-    parts = []
-
-    class Seen(refinement_drops.Part):
-        def has(self, keys):
-            parts.append(self.of)
-            return super().has(keys)
-
-    monkeypatch.setattr(refinement_drops, "Part", Seen)
-    monkeypatch.setattr(refinement_rounds, "CELL_BUDGET", 8)
-    monkeypatch.setattr(refinement_drops, "_MOST_PARTS", 16)
-    found = fitted(frame, requirements, {"column": "class"}, suppress_records=0.05)
-    assert max(parts) > 1
-    assert (found.steps, found.figures) == (usual.steps, usual.figures)
-    assert found.mask(frame).equals(usual.mask(frame))
 
 
 SMALL = pd.DataFrame({"a": ["x", "y", None, "x"] * 10, "n": [1.0, 2.0, np.nan, 4.0] * 10, "c": [1] * 40})
@@ -230,7 +249,7 @@ def test_values_that_were_not_there_at_the_fit():
 
 def test_many_different_numbers_are_cut_at_quantiles(monkeypatch):
     """Cuts are at values that occur, and groups hold, though not every value is a place to cut."""
-    monkeypatch.setattr(refinement_method, "MOST_CODES", 50)
+    monkeypatch.setattr("dpmask.masking.refinement.columns.MOST_CODES", 50)
     monkeypatch.setattr(interval, "_QUANTILES", 16)
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"n": rng.normal(size=500)})

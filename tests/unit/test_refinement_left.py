@@ -10,9 +10,8 @@ from test_refinement_kernels import random_case
 import dpmask
 from dpmask.errors import DpmaskError
 from dpmask.kernels.keys import RowKeys
-from dpmask.kernels.refinement.dropped import among, sorted_keys
-from dpmask.masking.refinement import drops as refinement_drops
-from dpmask.masking.refinement import method as refinement_method
+from dpmask.kernels.refinement.dropped import contains, sorted_keys
+from dpmask.masking.refinement import search
 from dpmask.table.encoders import interval
 
 KINDS = {"any": {"ab": ["a", "b"], "c": [], "def": ["d", "e", "f"]}}
@@ -58,7 +57,7 @@ def dropping(frame, requirements, guided, share):
 def test_bounds_are_those_of_records_left(guided, quantiles, monkeypatch):
     """Over random tables: every inner bound is a value of a record that is left, and every interval holds one."""
     if quantiles:
-        monkeypatch.setattr(refinement_method, "MOST_CODES", 10)
+        monkeypatch.setattr("dpmask.masking.refinement.columns.MOST_CODES", 10)
         monkeypatch.setattr(interval, "_QUANTILES", 7)
     dropped = 0
     for seed in range(30):
@@ -110,7 +109,7 @@ def test_a_missing_value_that_only_dropped_records_have_is_not_told():
 def test_the_last_count_is_an_error_where_it_fails(monkeypatch):
     """Not an assertion, which may be switched off."""
     frame, _ = random_case(1)
-    monkeypatch.setattr(refinement_drops._Search, "_settled", lambda search, orders: (search.drops, search.smallest))
+    monkeypatch.setattr(search._Search, "_accept", lambda *_: True)
     with pytest.raises(DpmaskError, match="last count of all groups"):
         dropping(frame, [(["town", "age"], 5)], True, 0.2)
 
@@ -120,5 +119,5 @@ def test_keys_among_others():
     rng = np.random.default_rng(2)
     keys, others = (RowKeys(*rng.integers(0, 20, (2, size)).astype(np.uint64)) for size in (200, 60))
     expected = [pair in set(zip(*others, strict=True)) for pair in zip(*keys, strict=True)]
-    assert among(keys, sorted_keys(others)).tolist() == expected
-    assert not among(keys, others.at(np.arange(0))).any()
+    assert contains(keys, sorted_keys(others)).tolist() == expected
+    assert not contains(keys, others.at(np.arange(0))).any()

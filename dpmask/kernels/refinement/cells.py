@@ -4,9 +4,6 @@ A block is small codes, attributes x rows. A masked value is a node of its attri
 nodes in all attributes of one quasi-identifier. For every attribute and code there is the node it is masked to now and
 its slot: which child of that node it would fall to. A cell is (group, attribute, slot); its count is how many records
 the group would have there. Counts add over blocks, and groups of different blocks are the same when their keys are.
-
-A(QID) after refining a node is the smallest count of any occupied cell of that node, or what A is already if that is
-less (Fung et al. 2009, section 4.2.2); splitting groups further can only lower it, so only changed groups are counted.
 """
 
 from __future__ import annotations
@@ -26,8 +23,6 @@ Integers = NDArray[np.int32]
 
 NOBODY = np.iinfo(np.int64).max
 """The smallest of no cells."""
-_SOME = 0.1
-"""Fewer rows than this share are looked up one by one."""
 
 
 class Values(NamedTuple):
@@ -65,17 +60,10 @@ class Cells(NamedTuple):
     counts: Counts
 
 
-Minima = dict[tuple[int, int], Counts]
-"""For (attribute, node) the smallest occupied cell of each of the node's candidates."""
-
-
 def group_rows(codes: Codes, columns: Sequence[int], values: Sequence[Values]) -> Grouped:
     """The groups of a block, from nothing but codes and the nodes they are masked to."""
     nodes = [one.nodes[codes[column]] for column, one in zip(columns, values, strict=True)]
-    keys = new_keys(codes.shape[1])
-    for each in nodes:
-        keys = with_word(keys, each.astype(np.uint64))
-    found = grouped(keys)
+    found = grouped(keys_of(nodes, codes.shape[1]))
     firsts = found.order[found.starts]
     table = np.empty((len(firsts), len(nodes)), np.int32)
     for place, each in enumerate(nodes):
@@ -83,12 +71,12 @@ def group_rows(codes: Codes, columns: Sequence[int], values: Sequence[Values]) -
     order = np.empty(codes.shape[1], np.int32)
     starts = found.starts.astype(np.int64)
     numbers = found.numbers().astype(np.int32)
-    _put_together(numbers, starts.copy(), order)
+    _sort_by_group(numbers, starts.copy(), order)
     return Grouped(numbers, order, starts, np.diff(starts, append=codes.shape[1]), table)
 
 
 @compiled(reassociate=False, contract=False)
-def _put_together(numbers: Integers, nexts: Counts, order: Integers) -> None:
+def _sort_by_group(numbers: Integers, nexts: Counts, order: Integers) -> None:
     for k in range(len(numbers)):
         group = numbers[k]
         order[nexts[group]] = k
@@ -100,24 +88,24 @@ def split_groups(
 ) -> Grouped:
     """The groups after one attribute's ``node`` was refined to its children; ``column`` has the attribute's codes.
 
-    Only rows of groups that hold the node are looked at. One child of a group gets its number, the others new ones.
+    Only rows of groups with the node are read. One child of a group gets its number, the others new ones.
     """
-    held = np.flatnonzero(groups.nodes[:, place] == node)
-    if not len(held):
+    affected = np.flatnonzero(groups.nodes[:, place] == node)
+    if not len(affected):
         return groups
     child = np.zeros(len(now.widths), np.int64)
     child[list(children)] = np.arange(len(children))
-    order, counts = groups.order.copy(), np.zeros((len(held), len(children)), np.int64)
-    _split(order, groups.starts[held], groups.sizes[held], column, child[now.nodes], counts)
-    begins = groups.starts[held][:, None] + np.cumsum(counts, axis=1) - counts
+    order, counts = groups.order.copy(), np.zeros((len(affected), len(children)), np.int64)
+    _split(order, groups.starts[affected], groups.sizes[affected], column, child[now.nodes], counts)
+    begins = groups.starts[affected][:, None] + np.cumsum(counts, axis=1) - counts
     new = counts > 0
     first = new.argmax(axis=1)
-    new[np.arange(len(held)), first] = False
+    new[np.arange(len(affected)), first] = False
     parents, kinds = np.nonzero(new)
     starts, sizes, nodes = groups.starts.copy(), groups.sizes.copy(), groups.nodes.copy()
-    starts[held], sizes[held] = begins[np.arange(len(held)), first], counts[np.arange(len(held)), first]
-    nodes[held, place] = np.asarray(children)[first]
-    below = groups.nodes[held[parents]]
+    starts[affected], sizes[affected] = begins[np.arange(len(affected)), first], counts[np.arange(len(affected)), first]
+    nodes[affected, place] = np.asarray(children)[first]
+    below = groups.nodes[affected[parents]]
     below[:, place] = np.asarray(children)[kinds]
     rows, (begins, counts) = groups.rows.copy(), (begins[parents, kinds], counts[parents, kinds])
     _number(order, begins, counts, len(starts), rows)
@@ -166,9 +154,14 @@ def cell_starts(nodes: Integers, values: Sequence[Values]) -> tuple[Counts, int]
 
 
 def count_cells(
-    codes: Codes, columns: Sequence[int], groups: Grouped, counted: NDArray[np.intp], values: Sequence[Values]
+    codes: Codes,
+    columns: Sequence[int],
+    groups: Grouped,
+    counted: NDArray[np.intp],
+    values: Sequence[Values],
+    sparse: float,
 ) -> Cells:
-    """The cells of some groups of a block."""
+    """The cells of some groups of a block; group by group where they have less than this share of its rows."""
     nodes = groups.nodes[counted]
     starts, size = cell_starts(nodes, values)
     counts = np.zeros(size, np.int64)
@@ -178,7 +171,7 @@ def count_cells(
     taken = np.array([columns[number] for number in live], np.int64)
     cells = np.ascontiguousarray(starts[:, live]), taken, ends, slots, counts
     begins, sizes = groups.starts[counted], groups.sizes[counted]
-    if sizes.sum() < _SOME * codes.shape[1]:
+    if sizes.sum() < sparse * codes.shape[1]:
         _count(codes, groups.order, begins, sizes, *cells)
     else:
         place = np.full(len(groups.nodes) + 1, -1)
@@ -232,10 +225,15 @@ def _count_all(
 
 
 def node_keys(nodes: Integers) -> RowKeys:
-    """What groups are told apart by, in any block."""
-    keys = new_keys(len(nodes))
-    for place in range(nodes.shape[1]):
-        keys = with_word(keys, nodes[:, place].astype(np.uint64))
+    """The keys of groups, the same in any block."""
+    return keys_of(list(nodes.T), len(nodes))
+
+
+def keys_of(nodes: Sequence[Integers], rows: int) -> RowKeys:
+    """A key for each row of some attributes' nodes."""
+    keys = new_keys(rows)
+    for each in nodes:
+        keys = with_word(keys, each.astype(np.uint64))
     return keys
 
 
@@ -247,19 +245,12 @@ def merge_cells(left: Cells, right: Cells, values: Sequence[Values]) -> Cells:
     firsts = found.order[found.starts]
     starts, size = cell_starts(nodes[firsts], values)
     old, _ = cell_starts(nodes, values)
-    lengths = _lengths(nodes, values)
+    lengths = sum(one.widths[nodes[:, place]] for place, one in enumerate(values))
     at, given = _first_cell(starts)[found.numbers()], _first_cell(old)
     shifts = np.repeat(at - given, lengths)
     counts = np.zeros(size, np.int64)
     np.add.at(counts, shifts + np.arange(len(shifts)), np.concatenate([left.counts, right.counts]))
     return Cells(keys.at(firsts), nodes[firsts], counts)
-
-
-def _lengths(nodes: Integers, values: Sequence[Values]) -> Counts:
-    lengths = np.zeros(len(nodes), np.int64)
-    for place, one in enumerate(values):
-        lengths += one.widths[nodes[:, place]]
-    return lengths
 
 
 def _first_cell(starts: Counts) -> Counts:
@@ -278,27 +269,3 @@ def node_cells(cells: Cells, values: Sequence[Values]) -> Iterator[tuple[tuple[i
             step = max(1, (1 << 22) // width)
             for low in range(0, len(first), step):
                 yield (place, node), one.apart, cells.counts[first[low : low + step, None] + np.arange(width)]
-
-
-def smallest_cells(cells: Cells, values: Sequence[Values]) -> Minima:
-    """For every candidate its smallest occupied cell over these groups."""
-    found: Minima = {}
-    for key, apart, table in node_cells(cells, values):
-        smallest = _smallest(table, apart)
-        found[key] = np.minimum(found[key], smallest) if key in found else smallest
-    return found
-
-
-def _smallest(table: Counts, apart: bool) -> Counts:
-    """The smallest occupied cell of each candidate of a node."""
-    if not apart:
-        return np.array([np.where(table > 0, table, NOBODY).min()])
-    rest = table.sum(axis=1, keepdims=True) - table
-    smallest: Counts = np.where(table > 0, np.minimum(table, np.where(rest > 0, rest, NOBODY)), NOBODY).min(axis=0)
-    return smallest
-
-
-def merge_minima(left: Minima, right: Minima) -> Minima:
-    """The smaller of both."""
-    both = left.keys() & right.keys()
-    return {**left, **right, **{key: np.minimum(left[key], right[key]) for key in both}}

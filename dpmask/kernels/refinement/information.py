@@ -1,6 +1,6 @@
-"""How much a split of some records tells of their classes: entropies in bits (Fung et al. 2009, eqs. 2, 3 and 5).
+"""The information of a split of records on their classes: entropies in bits (Fung et al. 2009, eqs. 2, 3 and 5).
 
-Everything here is made from counts of value x class, so it is the same however the records lie in blocks.
+Everything here follows from counts of value x class, so it is the same however the records lie in blocks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def information_gain(children: Counts) -> float:
 
 
 def gains_of_each(values: Counts) -> Floats:
-    """The gain of telling one value from all others, eq. 5, for every value of values x classes."""
+    """The gain of separating one value from all others, eq. 5, for every value of values x classes."""
     return _gains_of_two(values, values.sum(axis=0) - values)
 
 

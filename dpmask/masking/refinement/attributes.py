@@ -24,13 +24,13 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 SUPPRESSED = "*"
-"""How a value that is not told is written (the papers' _|_)."""
+"""How a suppressed value is written (the papers' _|_)."""
 MISSING = "missing"
-"""How a missing value is called in reports; it is released as missing."""
+"""The name of a missing value in reports; it is released as missing."""
 
 
 class Candidate(NamedTuple):
-    """A refinement that might be next; ``slot`` is the value told apart where each value is a candidate of its own."""
+    """A refinement that might be next; ``slot`` is the value where each one is a candidate of its own."""
 
     node: int
     slot: int
@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
 
 
 class Refined(NamedTuple):
-    """What became of a node."""
+    """A node that was refined, and what became of it."""
 
     node: int
     children: tuple[int, ...]
@@ -67,7 +67,7 @@ class Attribute(ABC):
 
     @property
     def values(self) -> Values:
-        """What blocks need to know, as it is now."""
+        """What blocks need, as it is now."""
         return Values(self.nodes.copy(), self.slots.copy(), np.array(self.widths, np.int64), self.apart)
 
     @abstractmethod
@@ -83,22 +83,22 @@ class Attribute(ABC):
         """Take a candidate."""
 
     @abstractmethod
-    def told(self, candidate: Candidate) -> str:
-        """What a candidate refines, for people."""
+    def label_of(self, candidate: Candidate) -> str:
+        """The name of what a candidate refines."""
 
     @abstractmethod
-    def tells(self, candidate: Candidate) -> bool:
-        """Whether a candidate that was taken tells records apart that are left."""
+    def separates(self, candidate: Candidate) -> bool:
+        """Whether a refinement that was taken still separates records, after ``hide_dropped``."""
 
     @abstractmethod
-    def forget(self, left: Floats) -> None:
-        """Undo what only tells of records that are not left; ``left`` is inf for each code that none of these has.
+    def hide_dropped(self, lowest: Floats) -> None:
+        """Undo what only separates dropped records; ``lowest`` is inf for each code that no other record has.
 
         For a number or a date it is otherwise the lowest value with this code. Nothing can be refined after it.
         """
 
     @abstractmethod
-    def drawn(self) -> dict[str, Any]:
+    def tree(self) -> dict[str, Any]:
         """The tree as far as it was refined, as {value, children}."""
 
 
@@ -117,7 +117,7 @@ class Ranged(Attribute):
     def __init__(self, name: str, histogram: Counts, tree: Branch | None, missing: bool) -> None:
         super().__init__(name, histogram)
         self.missing, self.root = missing, 0
-        self.table: list[_Node] = []
+        self.tree_nodes: list[_Node] = []
         self.found: dict[int, Candidate] = {}
         self.children: dict[int, tuple[int, ...]] = {}
         self.cut: list[int] = [self._open(0, len(histogram), tree)]
@@ -125,8 +125,8 @@ class Ranged(Attribute):
     def _open(self, low: int, high: int, branch: Branch | None) -> int:
         """A new node over these codes, with the children it would have; where nobody is, there is nothing to refine."""
         bounds = self._bounds(low, high, branch) if self.totals[low:high].any() else ()
-        number = len(self.table)
-        self.table.append(_Node(low, high, branch, bounds))
+        number = len(self.tree_nodes)
+        self.tree_nodes.append(_Node(low, high, branch, bounds))
         self.widths.append(max(len(bounds) - 1, 0))
         self.nodes[low:high] = number
         for slot, (start, end) in enumerate(pairwise(bounds)):
@@ -161,7 +161,7 @@ class Ranged(Attribute):
 
     def refine(self, candidate: Candidate) -> Refined:
         """Put the children in the node's place."""
-        _, _, branch, bounds = self.table[candidate.node]
+        _, _, branch, bounds = self.tree_nodes[candidate.node]
         below: list[Branch | None] = [] if branch is None else list(branch.children or (branch,))
         below += [None] * (len(bounds) - 1 - len(below))
         children = tuple(self._open(*ends, child) for ends, child in zip(pairwise(bounds), below, strict=True))
@@ -172,62 +172,60 @@ class Ranged(Attribute):
 
     def is_missing(self, number: int) -> bool:
         """Whether a node stands for missing values alone."""
-        return self.missing and self.table[number].low == len(self.totals) - 1
+        return self.missing and self.tree_nodes[number].low == len(self.totals) - 1
 
     def label(self, number: int) -> str:
-        """What a node is called."""
-        return MISSING if self.is_missing(number) else self._label(self.table[number])
+        """The name of a node."""
+        return MISSING if self.is_missing(number) else self._label(self.tree_nodes[number])
 
     def _label(self, node: _Node) -> str:
         assert node.branch is not None
         return node.branch.value
 
-    def told(self, candidate: Candidate) -> str:
+    def label_of(self, candidate: Candidate) -> str:
         """The node that is refined."""
         return self.label(candidate.node)
 
-    def tells(self, candidate: Candidate) -> bool:
+    def separates(self, candidate: Candidate) -> bool:
         """Whether the node still has children."""
         return candidate.node in self.children
 
-    def forget(self, left: Floats) -> None:
-        """Undo refinements of nodes that nobody has; of others hide children that say who is not there.
+    def hide_dropped(self, lowest: Floats) -> None:
+        """Undo refinements of nodes that nobody has; of others hide children that reveal who was dropped.
 
-        Where one child is left that is all of its node, it stands for the node.
+        Where one child is left that is all of its node, it replaces the node.
         """
-        there, stands = np.isfinite(left), dict[int, int]()
+        present, replaced = np.isfinite(lowest), dict[int, int]()
         for number, children in reversed(list(self.children.items())):  # children come before their parents
-            low, high, branch, _ = self.table[number]
-            kept = tuple(stands.get(one, one) for one in children if self._shown(one, there))
-            alone = len(kept) == 1 and self.table[kept[0]].branch is branch
+            low, high, branch, _ = self.tree_nodes[number]
+            kept = tuple(replaced.get(one, one) for one in children if self._is_public(one, present))
+            alone = len(kept) == 1 and self.tree_nodes[kept[0]].branch is branch
             if alone:
-                stands[number] = kept[0]
-            if alone or not there[low:high].any():
+                replaced[number] = kept[0]
+            if alone or not present[low:high].any():
                 del self.children[number]
             else:
                 self.children[number] = kept
-        self.root = stands.get(0, 0)
+        self.root = replaced.get(0, 0)
         self.cut = self._leaves(self.root)
         for number in self.cut:
-            self.nodes[self.table[number].low : self.table[number].high] = number
+            self.nodes[self.tree_nodes[number].low : self.tree_nodes[number].high] = number
 
-    def _shown(self, number: int, there: NDArray[np.bool_]) -> bool:
-        """Whether a node's name may be told: a taxonomy is known to all, but not whether a value was missing."""
-        return not self.is_missing(number) or bool(there[-1])
+    def _is_public(self, number: int, present: NDArray[np.bool_]) -> bool:
+        """Whether a node's name may be shown: a taxonomy is known to all, but not whether a value was missing."""
+        return not self.is_missing(number) or bool(present[-1])
 
     def _leaves(self, number: int) -> list[int]:
         children = self.children.get(number)
         return [leaf for child in children for leaf in self._leaves(child)] if children else [number]
 
-    def drawn(self) -> dict[str, Any]:
+    def tree(self) -> dict[str, Any]:
         """From the root to the cut."""
-        return self._drawn(self.root)
+        return self._below(self.root)
 
-    def _drawn(self, number: int) -> dict[str, Any]:
-        children = self.children.get(number, ())
-        return {"value": self.label(number)} | (
-            {"children": [self._drawn(one) for one in children]} if children else {}
-        )
+    def _below(self, number: int) -> dict[str, Any]:
+        below = [self._below(one) for one in self.children.get(number, ())]
+        return {"value": self.label(number)} | ({"children": below} if below else {})
 
 
 class Intervals(Ranged):
@@ -241,20 +239,20 @@ class Intervals(Ranged):
 
     def bounds(self) -> list[float]:
         """Where the intervals of the cut begin, and where the last one ends."""
-        lows = [self.table[number].low for number in self.cut if not self.is_missing(number)]
+        lows = [self.tree_nodes[number].low for number in self.cut if not self.is_missing(number)]
         return [float(self.begins[low]) for low in lows or [0]] + [float(self.begins[-1])]
 
     def _label(self, node: _Node) -> str:
         high = min(node.high, len(self.begins) - 1)  # of all and missing values, too, it is that of all
         return self.name_of(float(self.begins[node.low]), float(self.begins[high]))
 
-    def _shown(self, number: int, there: NDArray[np.bool_]) -> bool:
-        return bool(there[self.table[number].low : self.table[number].high].any())
+    def _is_public(self, number: int, present: NDArray[np.bool_]) -> bool:
+        return bool(present[self.tree_nodes[number].low : self.tree_nodes[number].high].any())
 
-    def forget(self, left: Floats) -> None:
+    def hide_dropped(self, lowest: Floats) -> None:
         """Merge intervals that nobody has, and let others begin with the lowest value in them; outer bounds stay."""
-        super().forget(left)
-        lowest = left[: len(self.begins) - 1]
+        super().hide_dropped(lowest)
+        lowest = lowest[: len(self.begins) - 1]
         upwards = np.minimum.accumulate(lowest[::-1])[::-1]  # the lowest value from each code on
         inner = np.where(np.isfinite(upwards), upwards, self.begins[-1])
         first = int(np.argmax(np.isfinite(lowest)))
@@ -262,7 +260,7 @@ class Intervals(Ranged):
 
 
 class Suppressed(Attribute):
-    """Values without a tree: all suppressed at first, then told one by one. Node 0 is what is suppressed."""
+    """Values without a tree: all suppressed at first, then released one by one. Node 0 is what is suppressed."""
 
     apart = True
 
@@ -272,8 +270,7 @@ class Suppressed(Attribute):
         self.slots = np.arange(len(histogram), dtype=np.int32)
         self.widths = [len(histogram)]
         self.open = self.totals > 0
-        self.there = self.totals > 0
-        self.disclosed: list[int] = []
+        self.present = self.totals > 0
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
@@ -281,10 +278,10 @@ class Suppressed(Attribute):
         return self.nodes == 0
 
     @property
-    def told_values(self) -> list[str]:
-        """The values that are told, and SUPPRESSED where anybody has another one."""
-        names = [self.name_of(code) for code in sorted(self.disclosed)]
-        return names + ([SUPPRESSED] if (self.hidden & self.there).any() else [])
+    def released_values(self) -> list[str]:
+        """The values that are released, and SUPPRESSED where anybody has another one."""
+        names = [self.name_of(code) for code in np.flatnonzero(self.nodes).tolist()]
+        return names + ([SUPPRESSED] if (self.hidden & self.present).any() else [])
 
     def candidates(self) -> list[Candidate]:
         """One for each suppressed value that was not given up."""
@@ -301,29 +298,27 @@ class Suppressed(Attribute):
             self.widths[0] = 0
 
     def refine(self, candidate: Candidate) -> Refined:
-        """Tell one value."""
+        """Release one value."""
         number = len(self.widths)
         self.nodes[candidate.slot] = number
         self.widths.append(0)
-        self.disclosed.append(candidate.slot)
         self.finish(candidate)
         return Refined(0, (number, 0))
 
-    def told(self, candidate: Candidate) -> str:
-        """The value that is told."""
+    def label_of(self, candidate: Candidate) -> str:
+        """The value that is released."""
         return self.name_of(candidate.slot)
 
-    def tells(self, candidate: Candidate) -> bool:
-        """Whether the value is not hidden again."""
+    def separates(self, candidate: Candidate) -> bool:
+        """Whether the value is not suppressed again."""
         return not self.hidden[candidate.slot]
 
-    def forget(self, left: Floats) -> None:
+    def hide_dropped(self, lowest: Floats) -> None:
         """Suppress values that nobody has."""
-        self.there = np.isfinite(left)
-        self.nodes[~self.there] = 0
-        self.disclosed = [code for code in self.disclosed if not self.hidden[code]]
+        self.present = np.isfinite(lowest)
+        self.nodes[~self.present] = 0
 
-    def drawn(self) -> dict[str, Any]:
-        """What is told, and beside it what is not."""
-        children = [{"value": name} for name in self.told_values]
-        return {"value": SUPPRESSED} | ({"children": children} if self.disclosed else {})
+    def tree(self) -> dict[str, Any]:
+        """What is released, and beside it what is suppressed."""
+        children = [{"value": name} for name in self.released_values]
+        return {"value": SUPPRESSED} | ({"children": children} if self.nodes.any() else {})

@@ -1,40 +1,62 @@
-"""What a block of coded records does in a round of a refinement: groups its rows, and counts their cells.
+"""A table as blocks of small codes, and the passes that count groups and cells over them.
 
-What travels to a block is the masked values of now, never groups: a block numbers its groups for itself, keeps them
-beside its codes while these stay in a worker's memory, and makes them anew from the codes wherever they are not at
-hand. So a lost worker costs time, and nothing grows from round to round.
+A request carries the masked values as they are now, never groups: a block numbers its groups for itself, caches them
+beside its codes while these are in a worker's memory, and computes them again from the codes wherever they are not. So
+a lost worker costs time, and nothing grows from round to round.
+
+Where the cells or groups of a quasi-identifier outgrow their limit, its rows are exchanged by group, once; then every
+group is complete in one shard, and only effects and summaries travel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Blocks, Span
+from dpmask.engine.collection import Collection
+from dpmask.engine.limits import Limits, current_limits
 from dpmask.kernels.refinement.cells import (
     Cells,
     Grouped,
-    Minima,
     Values,
     cell_starts,
     count_cells,
     group_rows,
     merge_cells,
-    merge_minima,
     node_keys,
-    smallest_cells,
     split_groups,
 )
+from dpmask.kernels.refinement.dropped import (
+    Drops,
+    GroupSizes,
+    GroupSummary,
+    contains,
+    group_sizes,
+    merge_sizes,
+    merge_summaries,
+    only,
+    summarised,
+)
+from dpmask.kernels.refinement.effects import Effects, candidate_effects, merge_effects
+from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.attributes import Refined
+from dpmask.masking.refinement.guide import Labels
+from dpmask.table.encoders.base import CodeEncoder
+from dpmask.table.table import Table
 
 Codes = NDArray[np.uint16]
+Counts = NDArray[np.int64]
+
+_OTHER_BYTES = 16  # a row's class and its groups
 
 
 class CodedBlock:
-    """A block's codes (attributes x rows) and classes; the groups of its rows are kept here, but never travel."""
+    """A block's codes (attributes x rows) and classes; the groups of its rows are cached here, but never travel."""
 
     def __init__(self, codes: Codes, classes: NDArray[np.uint16] | None = None) -> None:
         self.codes, self.classes = codes, classes
@@ -50,106 +72,223 @@ class CodedBlock:
         return self.codes.nbytes + 4 * self.codes.shape[1] + (0 if self.classes is None else self.classes.nbytes)
 
 
-Read = Callable[[Any, Span], CodedBlock]
-
-
-class Coded(NamedTuple):
-    """A table as codes: blocks, and what makes a CodedBlock of each: nothing, where that is what they hold."""
-
-    blocks: Blocks
-    read: Read
-
-
-def as_held(content: CodedBlock, span: Span) -> CodedBlock:
-    """A block that is coded already."""
-    return content
-
-
-class Order(NamedTuple):
-    """What a block is told of one quasi-identifier: its version is how often it was refined."""
+class Request(NamedTuple):
+    """What to count of one quasi-identifier; ``version`` is how often it was refined, ``refined`` the last time."""
 
     number: int
+    k: int
     version: int
     columns: tuple[int, ...]
     values: tuple[Values, ...]
     place: int
     refined: Refined | None
-    budget: int
 
 
-def groups_of(block: CodedBlock, columns: Sequence[int], order: Order, *, keep: bool = True) -> Grouped:
-    """The groups of a block: those kept, or one refinement further, or made anew."""
-    version, groups = block.groups.get(order.number, (-1, None))
-    if groups is not None and version == order.version:
+_Merge = Callable[[Request, Any, Any], Any]
+
+
+def _merge_cells(request: Request, left: Cells, right: Cells) -> Cells:
+    return merge_cells(left, right, request.values)
+
+
+def _merge_sizes(request: Request, left: GroupSizes, right: GroupSizes) -> GroupSizes:
+    return merge_sizes(left, right)
+
+
+class _Task(NamedTuple):
+    """What a pass does with each block: the requests, what is dropped, and the quasi-identifiers to count.
+
+    ``keep``: cache the groups, which are not those of a trial. ``changed``: count only groups that the last refinement
+    changed.
+    """
+
+    requests: tuple[Request, ...]
+    drops: Drops
+    counted: frozenset[int]
+    limits: Limits
+    keep: bool
+    changed: bool
+
+    def groups(self, block: CodedBlock) -> Iterator[tuple[Request, Grouped]]:
+        """The groups to count, with only the records that remain."""
+        needed = [one for one in self.requests if self.drops.records or one.number in self.counted]
+        groups = [self._current(block, one) for one in needed]
+        remaining = np.ones(block.codes.shape[1], np.bool_)
+        if self.drops.records:
+            for request, one in zip(needed, groups, strict=True):
+                remaining &= ~contains(node_keys(one.nodes), self.drops.keys[request.number])[one.rows]
+        for request, one in zip(needed, groups, strict=True):
+            if request.number in self.counted:
+                yield request, one if remaining.all() else only(one, remaining)
+
+    def _current(self, block: CodedBlock, request: Request) -> Grouped:
+        """The groups of a block: those cached, or one refinement further, or computed again."""
+        version, groups = block.groups.get(request.number, (-1, None))
+        if groups is not None and version == request.version:
+            return groups
+        if groups is not None and version == request.version - 1 and request.refined is not None:
+            column, place = block.codes[request.columns[request.place]], request.place
+            groups = split_groups(groups, column, place, *request.refined, request.values[place])
+        else:
+            groups = group_rows(block.codes, request.columns, request.values)
+        if self.keep:
+            block.groups[request.number] = request.version, groups
         return groups
-    if groups is not None and version == order.version - 1 and order.refined is not None:
-        column = block.codes[columns[order.place]]
-        groups = split_groups(groups, column, order.place, *order.refined, order.values[order.place])
-    else:
-        groups = group_rows(block.codes, columns, order.values)
-    if keep:
-        block.groups[order.number] = order.version, groups
-    return groups
+
+    def _wanted(self, request: Request, groups: Grouped) -> tuple[NDArray[np.intp], int]:
+        """The groups whose cells are counted, and how many cells these are."""
+        wanted = groups.sizes > 0
+        if self.changed and request.refined is not None:
+            wanted &= np.isin(groups.nodes[:, request.place], request.refined.children)
+        found = np.flatnonzero(wanted)
+        return found, cell_starts(groups.nodes[found], request.values)[1]
+
+    def cells(self, block: CodedBlock) -> dict[int, Cells | None]:
+        """The cells by quasi-identifier; None where they are more than the limit."""
+        found: dict[int, Cells | None] = {}
+        for request, groups in self.groups(block):
+            wanted, size = self._wanted(request, groups)
+            fits = size <= self.limits.refinement_cells
+            found[request.number] = self._count(block, request, groups, wanted) if fits else None
+        return found
+
+    def _count(self, block: CodedBlock, request: Request, groups: Grouped, wanted: NDArray[np.intp]) -> Cells:
+        return count_cells(block.codes, request.columns, groups, wanted, request.values, self.limits.refinement_sparse)
+
+    def sizes(self, block: CodedBlock) -> dict[int, GroupSizes | None]:
+        """The sizes of groups by quasi-identifier; None where they are more than the limit."""
+        return {one.number: self._within(group_sizes(groups)) for one, groups in self.groups(block)}
+
+    def _within(self, found: Any) -> Any:
+        return found if len(found.counts) <= self.limits.refinement_cells else None
+
+    def merged(self, merge: _Merge, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+        """The cells or sizes of both blocks."""
+        pairs = [(one, left[one.number], right[one.number]) for one in self.requests if one.number in left]
+        return {
+            one.number: None if mine is None or other is None else self._within(merge(one, mine, other))
+            for one, mine, other in pairs
+        }
+
+    def shard_effects(self, block: CodedBlock) -> Effects:
+        """The effects on groups that are complete, some groups at a time."""
+        ((request, groups),) = self.groups(block)
+        wanted, size = self._wanted(request, groups)
+        parts = max(1, min(-(-size // self.limits.refinement_cells), len(wanted)))
+        cells = (self._count(block, request, groups, part) for part in np.array_split(wanted, parts))
+        return reduce(merge_effects, (candidate_effects(one, request.values, request.k) for one in cells))
+
+    def shard_summary(self, block: CodedBlock) -> GroupSummary:
+        """The summary of groups that are complete."""
+        ((request, groups),) = self.groups(block)
+        return summarised(group_sizes(groups), request.k)
 
 
-def _changed(groups: Grouped, order: Order) -> NDArray[np.intp]:
-    """The groups to count: those that hold what a refined value became."""
-    if order.refined is None:
-        return np.arange(len(groups.nodes))
-    return np.flatnonzero(np.isin(groups.nodes[:, order.place], order.refined.children))
+@dataclass
+class CodedTable:
+    """A table as codes, block by block.
 
+    ``dropping``: records may be dropped, so that the groups of one quasi-identifier depend on all others.
+    """
 
-def count(orders: Sequence[Order], read: Read, content: Any, span: Span) -> dict[int, Cells | None]:
-    """The cells that changed, by quasi-identifier; none where they are more than the budget allows."""
-    block = read(content, span)
-    found: dict[int, Cells | None] = {}
-    for order in orders:
-        groups = groups_of(block, order.columns, order)
-        changed = _changed(groups, order)
-        _, size = cell_starts(groups.nodes[changed], order.values)
-        found[order.number] = (
-            None if size > order.budget else count_cells(block.codes, order.columns, groups, changed, order.values)
+    records: Collection[CodedBlock]
+    rows: int
+    attributes: int
+    dropping: bool
+    _taken: dict[int, Request] = field(default_factory=dict)
+    _shards: dict[int, Collection[CodedBlock]] = field(default_factory=dict)
+
+    def effects(self, requests: Sequence[Request], drops: Drops) -> dict[int, Effects]:
+        """The effects of all candidates, by quasi-identifier; without drops only those on groups that changed."""
+        self._taken |= {one.number: one for one in requests}
+        task = self._task(requests, drops, keep=True)
+        found = self._reduced(task, task.cells, _merge_cells, "refinement: count")
+        return {
+            one.number: self._from_shards(task, one.number, _Task.shard_effects, merge_effects)
+            if (cells := found.get(one.number)) is None
+            else candidate_effects(cells, one.values, one.k)
+            for one in requests
+        }
+
+    def summaries(self, requests: Sequence[Request], drops: Drops) -> list[GroupSummary]:
+        """The sizes of all groups of a trial, in the order of the requests."""
+        task = self._task(requests, drops, keep=False)
+        found = self._reduced(task, task.sizes, _merge_sizes, "refinement: drop")
+        return [
+            self._from_shards(task, one.number, _Task.shard_summary, merge_summaries)
+            if (sizes := found.get(one.number)) is None
+            else summarised(sizes, one.k)
+            for one in requests
+        ]
+
+    def _task(self, requests: Sequence[Request], drops: Drops, *, keep: bool) -> _Task:
+        counted = frozenset(one.number for one in requests if one.number not in self._shards)
+        return _Task(tuple(requests), drops, counted, current_limits(), keep, not self.dropping)
+
+    def _reduced(self, task: _Task, count: Callable[..., Any], merge: _Merge, label: str) -> dict[int, Any]:
+        return self.records.reduce(count, partial(task.merged, merge), label) if task.counted else {}
+
+    def _from_shards(self, task: _Task, number: int, count: Callable[..., Any], merge: Callable[..., Any]) -> Any:
+        """The result of one quasi-identifier; in its shards every group is complete."""
+        columns = tuple(range(self.attributes)) if self.dropping else self._taken[number].columns
+        if number not in self._shards:
+            self._shards[number] = self._exchanged(number, columns)
+        requests = tuple(
+            one._replace(columns=tuple(map(columns.index, one.columns)))
+            for one in task.requests
+            if self.dropping or one.number == number
         )
-    return found
+        task = task._replace(requests=requests, counted=frozenset([number]))
+        return self._shards[number].reduce(partial(count, task), merge, "refinement: count")
+
+    def _exchanged(self, number: int, columns: tuple[int, ...]) -> Collection[CodedBlock]:
+        """All records of a group in one place: by the refinements that were taken, as one on trial may be undone."""
+        shards = max(2, -(-self.rows // current_limits().refinement_shard_rows))
+        split = partial(_split_rows, self._taken[number], columns, shards)
+        return self.records.exchange(split, _joined, shards, "refinement: exchange", size=2 * self.rows * len(columns))
+
+    def class_counts(self, sizes: Sequence[int], classes: int) -> list[Counts]:
+        """For every attribute how often each code occurs with each class."""
+        return self.records.reduce(partial(_histograms, tuple(sizes), classes), _added, "refinement: classes")
 
 
-def merge(
-    orders: Sequence[Order], left: dict[int, Cells | None], right: dict[int, Cells | None]
-) -> dict[int, Cells | None]:
-    """The cells of both, by quasi-identifier."""
-    return {order.number: _merged(order, left[order.number], right[order.number]) for order in orders}
+def _split_rows(request: Request, columns: tuple[int, ...], shards: int, block: CodedBlock) -> list[tuple[Codes]]:
+    """A block's rows by the shard of their group."""
+    groups = group_rows(block.codes, request.columns, request.values)
+    shard = (node_keys(groups.nodes).first % np.uint64(shards)).astype(np.int64)[groups.rows]
+    codes = block.codes[list(columns)]
+    return [(codes[:, shard == number],) for number in range(shards)]
 
 
-def _merged(order: Order, left: Cells | None, right: Cells | None) -> Cells | None:
-    if left is None or right is None:
-        return None
-    both = merge_cells(left, right, order.values)
-    return both if len(both.counts) <= order.budget else None
-
-
-def split_rows(order: Order, shards: int, read: Read, content: Any, span: Span) -> list[tuple[Codes]]:
-    """A block's rows by the owner of their group."""
-    block = read(content, span)
-    groups = group_rows(block.codes, order.columns, order.values)
-    owner = (node_keys(groups.nodes).first % np.uint64(shards)).astype(np.int64)[groups.rows]
-    codes = block.codes[list(order.columns)]
-    return [(codes[:, owner == shard],) for shard in range(shards)]
-
-
-def joined(parts: list[tuple[Codes]]) -> CodedBlock:
-    """All rows of an owner."""
+def _joined(parts: list[tuple[Codes]]) -> CodedBlock:
     return CodedBlock(np.concatenate([codes for (codes,) in parts], axis=1))
 
 
-def count_owned(order: Order, block: CodedBlock, span: Span) -> Minima:
-    """The smallest cells of groups that are all here, some groups at a time."""
-    columns = range(len(order.columns))
-    groups = groups_of(block, columns, order)
-    changed = _changed(groups, order)
-    _, size = cell_starts(groups.nodes[changed], order.values)
-    parts = max(1, min(-(-size // order.budget), len(changed)))
-    found: Minima = {}
-    for part in np.array_split(changed, parts):
-        cells = count_cells(block.codes, columns, groups, part, order.values)
-        found = merge_minima(found, smallest_cells(cells, order.values))
-    return found
+def coded_table(source: Table, columns: Sequence[CodeEncoder], labels: Labels, *, dropping: bool) -> CodedTable:
+    """The table as codes, persisted where they fit in memory and otherwise computed again in every round."""
+    names = tuple(dict.fromkeys([*(one.column for one in columns), *labels.inputs]))
+    size = source.rows * (2 * len(columns) + _OTHER_BYTES)
+    code = partial(_code, tuple(columns), labels)
+    records = source.select(names).persist(code, "refinement: codes", size=size)
+    return CodedTable(records, source.rows, len(columns), dropping)
+
+
+def _code(columns: tuple[CodeEncoder, ...], labels: Labels, rows: Rows) -> CodedBlock:
+    codes = np.empty((len(columns), rows.num_rows), np.uint16)
+    for place, one in enumerate(columns):
+        codes[place] = one.encode(rows)
+    return CodedBlock(codes, labels.of(rows))
+
+
+def _histograms(sizes: tuple[int, ...], classes: int, block: CodedBlock) -> list[Counts]:
+    assert block.classes is not None
+    return [
+        np.bincount(block.codes[place].astype(np.int64) * classes + block.classes, minlength=size * classes).reshape(
+            size, classes
+        )
+        for place, size in enumerate(sizes)
+    ]
+
+
+def _added(left: list[Counts], right: list[Counts]) -> list[Counts]:
+    return [one + other for one, other in zip(left, right, strict=True)]

@@ -1,4 +1,4 @@
-"""What may be asked of a refinement: its parameters in one spelling, or an error that says what they may be."""
+"""The parameters of a refinement: checked, and in one spelling."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 
 from dpmask.errors import JobError
-from dpmask.masking.refinement.release import parsed_bound
+from dpmask.masking.refinement.columns import WHO, parsed_bound
 from dpmask.table.encoders.interval import is_date, is_ordered
 from dpmask.table.taxonomy import read_taxonomy
-
-WHO = "TopDownRefinement"
 
 
 def checked_requirements(given: Any) -> tuple[dict[str, Any], ...]:
@@ -54,32 +52,29 @@ def _checked_domain(column: str, given: Any) -> list[Any]:
 
 def checked_trees(given: Any, masks: Sequence[str]) -> dict[str, Any]:
     """The taxonomy of each column that has one, as a mapping; none for a number that is to be suppressed."""
-    given = {} if given is None else given
-    if not isinstance(given, Mapping):
-        raise JobError(f"{WHO}: taxonomies must map columns to trees; got {type(given).__name__}.")
-    _refuse_others(given, "taxonomies", masks)
     return {
         column: None if tree is None else read_taxonomy(tree, f"{WHO}: {column}").to_dict()
-        for column, tree in given.items()
+        for column, tree in _by_column(given, "taxonomies", "trees", masks).items()
     }
 
 
 def checked_domains(given: Any, masks: Sequence[str], trees: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The outer bounds of each column of intervals."""
-    given = {} if given is None else given
-    if not isinstance(given, Mapping):
-        raise JobError(f"{WHO}: domains must map columns to [low, high]; got {type(given).__name__}.")
-    _refuse_others(given, "domains", masks)
-    both = sorted(set(given) & set(trees))
+    domains = _by_column(given, "domains", "[low, high]", masks)
+    both = sorted(set(domains) & set(trees))
     if both:
         raise JobError(f"{WHO}: column '{both[0]}' has a taxonomy and a domain. Give it one of them.")
-    return {column: _checked_domain(column, domain) for column, domain in given.items()}
+    return {column: _checked_domain(column, domain) for column, domain in domains.items()}
 
 
-def _refuse_others(given: Mapping[str, Any], name: str, masks: Sequence[str]) -> None:
+def _by_column(given: Any, name: str, values: str, masks: Sequence[str]) -> Mapping[str, Any]:
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise JobError(f"{WHO}: {name} must map columns to {values}; got {type(given).__name__}.")
     for column in given:
         if column not in masks:
             raise JobError(f"{WHO}: {name} names column '{column}', which no requirement does.")
+    return given
 
 
 def check_column(column: str, kind: Any, domains: Mapping[str, Sequence[Any]], trees: Mapping[str, Any]) -> None:
@@ -94,5 +89,5 @@ def check_column(column: str, kind: Any, domains: Mapping[str, Sequence[Any]], t
     elif column not in trees and is_ordered(kind):
         raise JobError(
             f"{WHO}: column '{column}' is {kind}: declare its domain, such as domains: {{{column}: [0, 120]}}, "
-            f"or a taxonomy; or say taxonomies: {{{column}: null}} to suppress its values one by one."
+            f"or a taxonomy; or set taxonomies: {{{column}: null}} to suppress its values one by one."
         )

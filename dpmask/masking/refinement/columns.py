@@ -1,0 +1,276 @@
+"""The masked columns: their codes, what each value is released as, in which columns, and which records are dropped.
+
+All use of encoders of columns is here and in guide.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.errors import InputError
+from dpmask.kernels.refinement.cells import keys_of
+from dpmask.kernels.refinement.dropped import Drops, Flags, contains
+from dpmask.lake.reading import Rows
+from dpmask.masking.refinement.attributes import MISSING, SUPPRESSED, Attribute, Intervals, Ranged, Suppressed
+from dpmask.table.encoders.base import CodeEncoder, Look, learn
+from dpmask.table.encoders.category import MOST_CODES, CategoryEncoder, category_encoder, taxonomy_encoder
+from dpmask.table.encoders.interval import (
+    DistinctNumbers,
+    IntervalEncoder,
+    day_number,
+    day_text,
+    interval_encoders,
+    is_date,
+    numbers,
+)
+from dpmask.table.encoders.texts import TextCounts
+from dpmask.table.new_columns import NewColumn, date_column, float_column, text_column
+from dpmask.table.table import Table
+from dpmask.table.taxonomy import Branch
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+WHO = "TopDownRefinement"
+FORMS = ("label", "bounds", "midpoint")
+"""How an interval is released: as text such as [20, 40), as two columns, or as the number in its middle."""
+
+
+def shown(number: float, date: bool) -> str:
+    """A bound of an interval, to the last digit."""
+    if date:
+        return day_text(number)
+    return str(int(number)) if float(number).is_integer() else repr(float(number))
+
+
+def interval(low: float, high: float, date: bool) -> str:
+    """An interval, which contains its lower bound, and not its upper one."""
+    return f"[{shown(low, date)}, {shown(high, date)})"
+
+
+def parsed_bound(value: Any) -> float:
+    """A bound of a domain as a number: a number itself, or a date such as 1985-03-01."""
+    return day_number(value) if isinstance(value, str) else float(value)
+
+
+def interval_columns(column: str, form: str, date: bool) -> list[NewColumn]:
+    """The columns that a column of intervals is released as."""
+    if form == "label":
+        return [text_column(column)]
+    make = date_column if date else float_column
+    return [make(name) for name in ((f"{column}_low", f"{column}_high") if form == "bounds" else (column,))]
+
+
+def added_names(column: str, form: str) -> list[str]:
+    """The names among them that the column itself does not have."""
+    return [one.name for one in interval_columns(column, form, date=False) if one.name != column]
+
+
+@dataclass(frozen=True, repr=False)
+class ReleasedTexts:
+    """A column of categories: the text of each code, or None where it is missing."""
+
+    encoder: CategoryEncoder
+    texts: tuple[str | None, ...]
+    strict: bool
+
+    @property
+    def column(self) -> str:
+        """The column it comes from."""
+        return self.encoder.column
+
+    @property
+    def new_columns(self) -> list[NewColumn]:
+        """The columns it is released as."""
+        return [text_column(self.column)]
+
+    def columns(self, rows: Rows) -> list[Any]:
+        """The released columns of one block."""
+        codes = self.encoder.encode(rows)
+        unknown = int((codes >= len(self.texts)).sum())
+        if unknown and self.strict:
+            raise InputError(
+                f"{WHO}: column '{self.column}' has a value in {unknown} records that the table it was fitted to has "
+                "not. Fit to all of the data."
+            )
+        return [text_column(self.column).taken([*self.texts, SUPPRESSED], codes)]
+
+
+@dataclass(frozen=True, repr=False)
+class ReleasedIntervals:
+    """A column of numbers or dates: the bounds of its intervals. All values are suppressed where ``hidden``."""
+
+    column: str
+    bounds: tuple[float, ...]
+    form: str
+    date: bool
+    missing: bool
+    hidden: bool
+
+    @property
+    def new_columns(self) -> list[NewColumn]:
+        """The columns it is released as."""
+        return interval_columns(self.column, self.form, self.date)
+
+    def columns(self, rows: Rows) -> list[Any]:
+        """The released columns of one block."""
+        values = numbers(rows, self.column)
+        missing = np.isnan(values)
+        outside = int(((values < self.bounds[0]) | (values >= self.bounds[-1])).sum())
+        if outside:
+            raise InputError(f"{WHO}: column '{self.column}' has values outside its domain in {outside} records.")
+        if missing.any() and not self.missing:
+            raise InputError(
+                f"{WHO}: column '{self.column}' is missing in {int(missing.sum())} records, and nowhere in the table "
+                "it was fitted to. Fit to all of the data."
+            )
+        places = np.searchsorted(np.array(self.bounds[1:-1]), values, side="right")
+        places = np.where(missing | self.hidden, len(self.bounds) - 1, places)
+        return [one.taken([*texts, None], places) for one, texts in zip(self.new_columns, self._texts(), strict=True)]
+
+    def _texts(self) -> list[list[Any]]:
+        """What each interval is in each released column."""
+        ends = list(pairwise(self.bounds))
+        if self.form == "bounds":
+            return [[low for low, _ in ends], [high for _, high in ends]]
+        if self.form == "midpoint":
+            return [[(low + high) / 2.0 for low, high in ends]]
+        return [[interval(low, high, self.date) for low, high in ends]]
+
+
+Released = ReleasedTexts | ReleasedIntervals
+
+
+@dataclass(frozen=True, repr=False)
+class MaskedColumn:
+    """One masked column: its codes, and its domain or its tree."""
+
+    encoder: CategoryEncoder | IntervalEncoder
+    domain: tuple[float, float] | None
+    tree: Branch | None
+    date: bool
+
+    def attribute(self, histogram: Counts) -> Attribute:
+        """The attribute before any refinement."""
+        name, missing = self.encoder.column, self.encoder.missing
+        if self.domain is not None:
+            assert isinstance(self.encoder, IntervalEncoder)
+            begins = np.array([self.domain[0], *self.encoder.edges, self.domain[1]])
+            return Intervals(name, histogram, missing, begins, partial(interval, date=self.date))
+        if self.tree is not None:
+            return Ranged(name, histogram, self.tree, missing)
+        return Suppressed(name, histogram, self._names.__getitem__)
+
+    @property
+    def _names(self) -> list[str]:
+        """The values, in the order of their codes; the last one is for missing values."""
+        assert isinstance(self.encoder, CategoryEncoder)
+        return [*self.encoder.known, MISSING]
+
+    def cut(self, attribute: Attribute) -> list[Any]:
+        """Leaves, in order of their names, or edges."""
+        if isinstance(attribute, Suppressed):
+            return attribute.released_values
+        if isinstance(attribute, Intervals):
+            bounds = attribute.bounds()
+            return [shown(bound, self.date) for bound in bounds] if self.date else bounds
+        assert isinstance(attribute, Ranged)
+        return sorted(attribute.label(number) for number in attribute.cut)
+
+    def released(self, attribute: Attribute, form: str) -> Released:
+        """What its values become."""
+        if isinstance(attribute, Suppressed):
+            assert isinstance(self.encoder, CategoryEncoder)
+            names = self._names[: len(attribute.totals)]
+            texts = [SUPPRESSED if hidden else name for hidden, name in zip(attribute.hidden, names, strict=True)]
+            if self.encoder.missing and not attribute.hidden[-1]:
+                texts[-1] = None  # type: ignore[call-overload]
+            return ReleasedTexts(self.encoder, tuple(texts), strict=False)
+        if isinstance(attribute, Intervals):
+            missing = self.encoder.missing
+            hidden = missing and int(attribute.nodes[-1]) == 0  # missing values were not separated from numbers
+            bounds = tuple(attribute.bounds())
+            return ReleasedIntervals(self.encoder.column, bounds, form, self.date, missing, hidden)
+        assert isinstance(attribute, Ranged)
+        assert isinstance(self.encoder, CategoryEncoder)
+        labels = [None if attribute.is_missing(n) else attribute.label(n) for n in range(len(attribute.tree_nodes))]
+        return ReleasedTexts(self.encoder, tuple(labels[node] for node in attribute.nodes), strict=True)
+
+
+def masked_columns(
+    source: Table, columns: Sequence[str], trees: Mapping[str, Branch], domains: Mapping[str, tuple[float, float]]
+) -> list[MaskedColumn]:
+    """Codes for every column; values that a taxonomy lacks, or outside of a domain, are refused here."""
+    looks: dict[str, Look[Any]] = {
+        column: partial(DistinctNumbers.of, most=MOST_CODES, domain=domains[column])
+        if column in domains
+        else partial(TextCounts.of, most=MOST_CODES)
+        for column in columns
+    }
+    found = learn(source, looks, f"{WHO}: values")
+    encoders: dict[str, CategoryEncoder | IntervalEncoder] = {
+        **interval_encoders(source, {column: found[column] for column in domains}, WHO)
+    }
+    for column in columns:
+        if column in trees:
+            encoders[column] = taxonomy_encoder(column, trees[column], found[column], WHO)
+        elif column not in domains:
+            encoders[column] = category_encoder(column, found[column], WHO)
+    dates = {column for column in domains if is_date(source.masked_schema.field(column).type)}
+    return [MaskedColumn(encoders[one], domains.get(one), trees.get(one), one in dates) for one in columns]
+
+
+@dataclass(frozen=True, repr=False)
+class DroppedGroups:
+    """Which rows of a block are dropped, by their codes and the nodes these are masked to.
+
+    ``quasis``: the numbers of the columns of each quasi-identifier.
+    """
+
+    encoders: tuple[CodeEncoder, ...]
+    nodes: tuple[NDArray[np.int32], ...]
+    quasis: tuple[tuple[int, ...], ...]
+    drops: Drops
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that decide."""
+        return tuple(one.column for one in self.encoders)
+
+    def of(self, rows: Rows) -> Flags:
+        """Whether each row is dropped. An unknown value is masked by its column, or refused there."""
+        return self._of([encoder.encode(rows) for encoder in self.encoders])
+
+    def _of(self, codes: list[Counts]) -> Flags:
+        masked = [np.append(nodes, np.int32(0))[each] for nodes, each in zip(self.nodes, codes, strict=True)]
+        found = np.zeros(len(masked[0]), np.bool_)
+        for quasi, dropped in zip(self.quasis, self.drops.keys, strict=True):
+            found |= contains(keys_of([masked[number] for number in quasi], len(found)), dropped)
+        return found
+
+    def lowest_remaining(self, table: Table) -> list[Floats]:
+        """For each column and code the lowest number of a row that remains, 0 for texts, or inf; one pass."""
+        return table.select(self.inputs).reduce(self._lowest, _lower, "refinement: values left")
+
+    def _lowest(self, rows: Rows) -> list[Floats]:
+        codes = [encoder.encode(rows) for encoder in self.encoders]
+        remaining = ~self._of(codes)
+        found = []
+        for encoder, each in zip(self.encoders, codes, strict=True):
+            ordered = isinstance(encoder, IntervalEncoder)
+            values = np.nan_to_num(numbers(rows, encoder.column)) if ordered else np.zeros(len(remaining))
+            lowest = np.full(encoder.size, np.inf)
+            np.minimum.at(lowest, each[remaining], values[remaining])
+            found.append(lowest)
+        return found
+
+
+def _lower(left: list[Floats], right: list[Floats]) -> list[Floats]:
+    return [np.minimum(one, other) for one, other in zip(left, right, strict=True)]
