@@ -103,7 +103,9 @@ WRONG = {
         "no key 'option' in a cluster file. Did you mean 'options'?",
     ),
     "number as key": ("cluster: distributed.LocalCluster\n1: {}", "no key '1'"),
-    "no class": ("cluster: distributed.LocalClutser", "no cluster class 'distributed.LocalClutser' here"),
+    "a program": ("cluster: subprocess.Popen\noptions: {args: [touch, ran]}", "must be a cluster class of dask"),
+    "no cluster": ("cluster: distributed.Client", "must be a cluster class of dask"),
+    "no class": ("cluster: distributed.LocaCluster", "no cluster class 'distributed.LocaCluster' here"),
     "no module": ("cluster: LocalCluster", "no cluster class 'LocalCluster' here"),
     "wrong option": ("cluster: distributed.LocalCluster\noptions: {n_worker: 2}", "does not start with these options"),
     "options no mapping": ("cluster: distributed.LocalCluster\noptions: 2", "options must be a mapping"),
@@ -123,13 +125,22 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_file(place, case):
+def test_a_wrong_file(place, monkeypatch, case):
+    monkeypatch.setenv("DPMASK_TRUSTED_CLUSTERS", "somebody, servers")
     text, told = WRONG[case]
     if text is not None:
         (place.folder / "cluster.yaml").write_text(text)
     ended = place.dpmask("generate", "lake", "--cluster", "cluster.yaml")
     assert ended.code == 2, ended.err
     assert told in ended.err
+    assert not (place.folder / "ran").exists()
+
+
+def test_a_class_of_another_package_needs_trust(place, monkeypatch):
+    (place.folder / "cluster.yaml").write_text("cluster: servers.Unscalable\nworkers: 2")
+    monkeypatch.delenv("DPMASK_TRUSTED_CLUSTERS", raising=False)
+    ended = place.dpmask("generate", "lake", "--cluster", "cluster.yaml")
+    assert (ended.code, "DPMASK_TRUSTED_CLUSTERS=servers" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(

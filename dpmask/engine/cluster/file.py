@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ _EXTRAS = {
     "dask_gateway": ("dask_gateway", "gateway"),
     "distributed.SSHCluster": ("asyncssh", "ssh"),
 }
+_TRUSTED = ("dask", "distributed", "dask_jobqueue", "dask_kubernetes", "dask_gateway")
+TRUSTED = "DPMASK_TRUSTED_CLUSTERS"
+"""The environment variable that names further packages, with commas, whose classes a cluster file may name."""
 _NO_ACCESS = {401, 403, "PermissionDenied", "HostKeyNotVerifiable"}
 
 
@@ -189,8 +193,18 @@ def _reason(error: BaseException) -> str:
 
 
 def _maker(described: Description) -> Callable[..., Any]:
-    """The class of the cluster, or the function that stands for one; what it needs must be installed."""
+    """The class of the cluster, or the function that stands for one; what it needs must be installed.
+
+    A cluster file is data: it may name a cluster of a known package, and no other thing that Python could call.
+    """
     name = str(described.cluster)
+    own = [one.strip() for one in os.environ.get(TRUSTED, "").split(",") if one.strip()]
+    package = name.partition(".")[0]
+    if "." in name and (package not in (*_TRUSTED, *own) or not (package in own or name.endswith("Cluster"))):
+        raise JobError(
+            f"{described.file}: cluster must be a cluster class of {', '.join(_TRUSTED)}; got '{name}'. If you trust "
+            f"its package, name it in the environment: {TRUSTED}={package}"
+        )
     for start, (package, extra) in _EXTRAS.items():
         if f"{name}.".startswith(f"{start}.") and find_spec(package) is None:
             raise JobError(f"{described.file}: {name} needs {package}. Type: pip install 'dpmask[{extra}]'")
