@@ -47,6 +47,18 @@ class Limits:
     quantile_values: int = 1 << 18
     """Values that a column may bring to the driver."""
 
+    # measures
+    attacked_records: int = 250_000
+    """Records that distance-based linkage attacks together, and keeps on one worker."""
+    linkage_shard_rows: int = 250_000
+    """Rows of each shard in which probabilistic linkage compares records."""
+    group_shard_rows: int = 1_000_000
+    """Rows of each shard in which groups are formed."""
+    rank_shard_rows: int = 1 << 19
+    """Values of each shard in which ranks are found."""
+    gathered_values: int = 1 << 23
+    """Values that a search for quantiles may gather beyond those that quantiles need."""
+
 
 _limits: ContextVar[Limits | None] = ContextVar("dpmask_limits", default=None)
 _DEFAULTS = Limits()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmask.engine.passes import Span
+from dpmask.engine.tasks import Position
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
 from dpmask.kernels.order.histogram import Bars, Counts, Grid, common_bars, even_grid, grid_counts
 from dpmask.lake.reading import Rows
@@ -59,7 +59,7 @@ class ColumnCounter:
         """The columns it needs."""
         return list(dict.fromkeys([*self.grids, *self.categories, *self.related]))
 
-    def __call__(self, rows: Rows, span: Span) -> ColumnCounts:
+    def __call__(self, rows: Rows, position: Position) -> ColumnCounts:
         """The counts of one block."""
         return ColumnCounts(
             [grid_counts(floats(rows, name), grid) for name, grid in self.grids.items()],
@@ -69,7 +69,7 @@ class ColumnCounter:
 
     def over(self, table: Table) -> ColumnCounts:
         """The counts of a whole table, in a pass over it."""
-        return table.reduce_rows(self.columns, self, merge_counts, "report: distributions")
+        return table.select(self.columns).with_positions().reduce(self, merge_counts, "report: distributions")
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,11 @@ def _sampled(table: Table, columns: tuple[str, ...]) -> list[Any]:
     there = stretches(table)
     if not columns or not there.blocks:
         return [np.empty(0)] * len(columns)
-    parts = there.select(columns).with_positions().map(partial(_finite, columns), "report: ranges")
+    parts = there.select(columns).map(partial(_finite, columns), "report: ranges")
     return [np.concatenate(some) for some in zip(*parts, strict=True)]
 
 
-def _finite(columns: tuple[str, ...], rows: Rows, span: Span) -> list[Any]:
+def _finite(columns: tuple[str, ...], rows: Rows) -> list[Any]:
     """The finite values of each column, sorted: none is to be known by its place."""
     values = (floats(rows, name) for name in columns)
     return [np.sort(one[np.isfinite(one)]) for one in values]

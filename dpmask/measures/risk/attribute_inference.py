@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, record_words_of
 from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, nearest
@@ -195,18 +195,15 @@ class _Attack(NamedTuple):
         """The first pass: moments of both files, and a choice of persons."""
         names = [*self.known, self.target]
         both = [*names, *(masked_name(name) for name in names)]
-        task = pairs.on_rows(both, partial(_drawn, self))
-        return reduce_blocks(task, partial(_merge, self.sample), pairs.blocks, f"{_WHO}: persons")
+        rows = pairs.select(both).with_positions()
+        return rows.reduce(partial(_drawn, self), partial(_merge, self.sample), f"{_WHO}: persons")
 
     def nearest(self, pairs: Table, persons: _Persons, reach: float) -> Nearest:
         """The second pass: the nearest masked records of every person."""
         values = _standardised(persons.chosen.values[:-1], persons.before)
         queries = Queries(values, persons.chosen.positions, persons.chosen.values[-1])
-        task = pairs.on_rows(
-            [masked_name(name) for name in (*self.known, self.target)],
-            partial(_search, self, queries, persons.after, reach),
-        )
-        return reduce_blocks(task, merge_nearest, pairs.blocks, f"{_WHO}: nearest")
+        rows = pairs.select([masked_name(name) for name in (*self.known, self.target)]).with_positions()
+        return rows.reduce(partial(_search, self, queries, persons.after, reach), merge_nearest, f"{_WHO}: nearest")
 
     def columns(self, rows: Rows, name: Callable[[str], str] = str) -> list[Floats]:
         """The known columns and the target as numbers."""
@@ -218,14 +215,14 @@ class _Attack(NamedTuple):
         return [*(floats(rows, name(column)) for column in self.known), sought]
 
 
-def _drawn(attack: _Attack, rows: Rows, span: Span) -> _Persons:
+def _drawn(attack: _Attack, rows: Rows, position: Position) -> _Persons:
     before, after = attack.columns(rows), attack.columns(rows, masked_name)
     values = np.array(before)
     whole = np.flatnonzero(np.isfinite(values).all(axis=0))
     chosen = values[:, whole]
     words = record_words_of(list(chosen), attack.seed)
     return _Persons(
-        column_moments(before), column_moments(after), hash_sample(words, whole + span.first, chosen, attack.sample)
+        column_moments(before), column_moments(after), hash_sample(words, whole + position.first, chosen, attack.sample)
     )
 
 
@@ -237,9 +234,9 @@ def _merge(sample: int, left: _Persons, right: _Persons) -> _Persons:
     )
 
 
-def _search(attack: _Attack, queries: Queries, after: Moments, reach: float, rows: Rows, span: Span) -> Nearest:
+def _search(attack: _Attack, queries: Queries, after: Moments, reach: float, rows: Rows, position: Position) -> Nearest:
     *known, sought = attack.columns(rows, masked_name)
-    return nearest(queries, _standardised(np.array(known), after), sought, span.first, reach)
+    return nearest(queries, _standardised(np.array(known), after), sought, position.first, reach)
 
 
 def _standardised(values: Floats, moments: Moments) -> Floats:

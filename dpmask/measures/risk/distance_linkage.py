@@ -181,7 +181,7 @@ def distance_linkage(
     values = _values(as_table(original, _WHO), table, asked)
     pairs = pair(original, masked, asked.columns, _WHO, marks=True)
     names = [*asked.columns, *map(masked_name, asked.columns), POSITION, PRESENT]
-    moves = pairs.reduce_rows(names, partial(moved, values), merge_covariance_sums, "linkage: what moved")
+    moves = pairs.select(names).reduce(partial(moved, values), merge_covariance_sums, "linkage: what moved")
     if not moves.rows:
         raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
     known = [first_columns(values[:count]) for count in range(1, min(len(values), _MOST_KNOWN) + 1)]

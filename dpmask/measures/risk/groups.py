@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-from dpmask.engine.exchange import Source, exchange_blocks
-from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.engine.collection import exchange, itself
+from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.groups import (
     Cells,
@@ -43,7 +43,6 @@ from dpmask.table.row_keys import require_groupable, row_keys
 from dpmask.table.table import Frame, Table, as_table
 
 _WHO = "groups"
-_SHARD_ROWS = 1_000_000
 _CELL_BYTES = 24
 _SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata release"
 _EL_EMAM = "El Emam 2013, Guide to the de-identification of personal health information"
@@ -234,16 +233,14 @@ class _Task(NamedTuple):
         """All groups: rows meet in shards by the hash of their quasi-identifier."""
         columns = [*self.quasi, *self.encoders]
         rows = original.rows + masked.rows
-        shards = -(-rows // _SHARD_ROWS)
-        sources = [
-            Source(table.on_rows(columns, partial(_split, self, shards)), table.blocks) for table in (original, masked)
-        ]
+        shards = -(-rows // current_limits().group_shard_rows)
+        sources = [table.select(columns).transform(partial(_split, self, shards)) for table in (original, masked)]
         size = rows * (_CELL_BYTES + 8 * len(self.encoders))
-        held = exchange_blocks(sources, partial(_gather, self), shards, f"{_WHO}: exchange", size=size)
-        return reduce_blocks(_itself, _merge, held, _WHO)
+        found = exchange(sources, partial(_gather, self), shards, f"{_WHO}: exchange", size=size)
+        return found.reduce(itself, _merge, _WHO)
 
 
-def _split(task: _Task, shards: int, rows: Rows, span: Span) -> list[Cells]:
+def _split(task: _Task, shards: int, rows: Rows) -> list[Cells]:
     codes = [one.encode(rows) for one in task.encoders.values()]
     return split_cells(cells(row_keys(rows, task.quasi), codes), shards)
 
@@ -254,10 +251,6 @@ def _gather(task: _Task, before: list[Cells], after: list[Cells]) -> _Both:
         measure_groups(original, list(task.before.values()), task.k, original),
         measure_groups(masked, list(task.after.values()), task.k, original),
     )
-
-
-def _itself(found: _Both, span: Span) -> _Both:
-    return found
 
 
 def _merge(left: _Both, right: _Both) -> _Both:

@@ -22,20 +22,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.exchange import Source, exchange_blocks
-from dpmask.engine.passes import Span, map_blocks, reduce_blocks
+from dpmask.engine.collection import exchange, itself
+from dpmask.engine.limits import current_limits
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
 from dpmask.kernels.intervals import (
     PERCENTS,
     Inside,
+    PlacedValues,
     Ranked,
     RankedShard,
-    Values,
     inside_by_rank,
     inside_by_sd,
     merge_inside,
@@ -55,7 +57,6 @@ from dpmask.table.table import Frame, Table
 Floats = NDArray[np.float64]
 
 _WHO = "interval_disclosure"
-_STRETCH = 1 << 19
 _RANK_BYTES = 64
 _TORRA = "Domingo-Ferrer and Torra 2001, A quantitative comparison of disclosure control methods"
 _STAND_INS = 99
@@ -143,7 +144,7 @@ def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str
     for column, count in zip(columns, by_sd.pairs, strict=True):
         if not count:
             raise InputError(f"{_WHO}: column '{column}' has no record with a value before and after masking.")
-    cuts = sampled_splitters(pairs, others, -(-pairs.rows // _STRETCH), _WHO)
+    cuts = sampled_splitters(pairs, others, -(-pairs.rows // current_limits().rank_shard_rows), _WHO)
     ranked = [
         _by_rank(pairs, column, one, int(count)) for column, one, count in zip(columns, cuts, after.values, strict=True)
     ]
@@ -156,37 +157,26 @@ def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str
 def _by_rank(pairs: Table, column: str, cuts: Floats, size: int) -> Inside:
     """Values meet by size, which gives them their ranks; ranks meet by record."""
     sources = [
-        Source(pairs.on_floats([name], partial(_split_values, cuts)), pairs.blocks)
+        pairs.floats([name]).with_positions().transform(partial(_split_values, cuts))
         for name in (column, masked_name(column))
     ]
-    move = _RANK_BYTES * pairs.rows
-    held = exchange_blocks(sources, rank_shard, len(cuts) + 1, f"{_WHO}: ranks", size=move)
-    sizes = map_blocks(_size, held, f"{_WHO}: sizes")
-    offsets = [0, *accumulate(sizes)][:-1]
-    stretches = -(-pairs.rows // _STRETCH)
-    split, gather = partial(_split_ranks, offsets, stretches), partial(_gather_ranks, size)
-    found = exchange_blocks([Source(split, held)], gather, stretches, f"{_WHO}: records", size=move)
-    return reduce_blocks(_itself, merge_inside, found, f"{_WHO}: by rank")
+    shard, move = current_limits().rank_shard_rows, _RANK_BYTES * pairs.rows
+    ranks = exchange(sources, rank_shard, len(cuts) + 1, f"{_WHO}: ranks", size=move)
+    offsets = [0, *accumulate(ranks.map(attrgetter("size"), f"{_WHO}: sizes"))][:-1]
+    shards = -(-pairs.rows // shard)
+    split, join = partial(_split_ranks, offsets, shard, shards), partial(inside_by_rank, size=size, shard_rows=shard)
+    found = ranks.with_positions().exchange(split, join, shards, f"{_WHO}: records", size=move)
+    return found.reduce(itself, merge_inside, f"{_WHO}: by rank")
 
 
-def _split_values(cuts: Floats, columns: list[Floats], span: Span) -> list[Values]:
-    return split_values(columns[0], span.first, cuts)
+def _split_values(cuts: Floats, columns: list[Floats], position: Position) -> list[PlacedValues]:
+    return split_values(columns[0], position.first, cuts)
 
 
-def _size(found: RankedShard, span: Span) -> int:
-    return found.size
-
-
-def _split_ranks(offsets: list[int], stretches: int, found: RankedShard, span: Span) -> list[tuple[Ranked, Ranked]]:
-    return split_ranks(found, offsets[span.number], _STRETCH, stretches)
-
-
-def _gather_ranks(size: int, parts: list[tuple[Ranked, Ranked]]) -> Inside:
-    return inside_by_rank(parts, size, _STRETCH)
-
-
-def _itself(found: Inside, span: Span) -> Inside:
-    return found
+def _split_ranks(
+    offsets: list[int], shard: int, shards: int, found: RankedShard, position: Position
+) -> list[tuple[Ranked, Ranked]]:
+    return split_ranks(found, offsets[position.number], shard, shards)
 
 
 def _guesses(pairs: Table, columns: Sequence[str], sd: Floats, sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, record_words_of
 from dpmask.kernels.linkage.recovery import (
@@ -147,12 +147,12 @@ def known_records(
     1.0
     """
     start = time.perf_counter()
-    attack = _Attack(known, intruders, tolerance, seed).checked()
+    attack = _Intruders(known, intruders, tolerance, seed).checked()
     pairs = pair(original, masked, columns, _WHO)
     names = [*columns, *(masked_name(column) for column in columns)]
     require_numeric(pairs.masked_schema, names, _WHO)
-    task = pairs.on_floats(names, attack.drawn)
-    drawn: _Drawn = reduce_blocks(task, attack.merged, pairs.blocks, f"{_WHO}: known")
+    both = pairs.floats(names)
+    drawn = both.with_positions().reduce(attack.drawn, attack.merged, f"{_WHO}: known")
     if drawn.moments.values[0] <= known:
         raise InputError(f"{_WHO}: more than {known} records must be complete before and after masking.")
     require_spread(drawn.moments, columns, _WHO)
@@ -160,18 +160,18 @@ def known_records(
     maps = [fit(*np.split(one.values, 2)) for one in drawn.chosen for fit in fits.values()]
     words = [one.words for one in drawn.chosen for _ in _MAPS]
     back = partial(attack.recovered, maps, words, drawn.moments.sd)
-    found: Recovered = reduce_blocks(pairs.on_floats(names, back), merge_recovered, pairs.blocks, f"{_WHO}: recover")
+    found = both.reduce(back, merge_recovered, f"{_WHO}: recover")
     return _result(found, len(columns), known, time.perf_counter() - start)
 
 
-class _Drawn(NamedTuple):
+class _KnownSamples(NamedTuple):
     """Moments of the originals of complete records, and the records that each intruder knows."""
 
     moments: Moments
     chosen: tuple[HashSample, ...]
 
 
-class _Attack(NamedTuple):
+class _Intruders(NamedTuple):
     """How many records how many intruders know, and how close counts as recovered."""
 
     known: int
@@ -179,7 +179,7 @@ class _Attack(NamedTuple):
     tolerance: float
     seed: int
 
-    def checked(self) -> _Attack:
+    def checked(self) -> _Intruders:
         """Refuse numbers that mean nothing."""
         require_integers(_WHO, 2, _MOST_KNOWN, known=self.known)
         require_integers(_WHO, 2, _MOST_INTRUDERS, intruders=self.intruders)
@@ -194,15 +194,17 @@ class _Attack(NamedTuple):
         """A number for each intruder's draw."""
         return range(self.seed * _MOST_INTRUDERS, self.seed * _MOST_INTRUDERS + self.intruders)
 
-    def drawn(self, columns: list[Floats], span: Span) -> _Drawn:
-        values, positions = _complete(columns, span)
-        x, _ = np.split(values, 2)
+    def drawn(self, columns: list[Floats], position: Position) -> _KnownSamples:
+        values, places = _complete(columns)
+        x, positions = np.split(values, 2)[0], places + position.first
         words = (record_words_of(list(x), draw) for draw in self.draws)
-        return _Drawn(column_moments(list(x)), tuple(hash_sample(one, positions, values, self.known) for one in words))
+        return _KnownSamples(
+            column_moments(list(x)), tuple(hash_sample(one, positions, values, self.known) for one in words)
+        )
 
-    def merged(self, left: _Drawn, right: _Drawn) -> _Drawn:
+    def merged(self, left: _KnownSamples, right: _KnownSamples) -> _KnownSamples:
         chosen = zip(left.chosen, right.chosen, strict=True)
-        return _Drawn(
+        return _KnownSamples(
             merge_moments(left.moments, right.moments),
             tuple(merge_hash_samples(one, two, self.known) for one, two in chosen),
         )
@@ -213,20 +215,18 @@ class _Attack(NamedTuple):
         words: list[NDArray[np.uint64]],
         sd: Floats,
         columns: list[Floats],
-        span: Span,
     ) -> Recovered:
-        values, _ = _complete(columns, span)
-        x, y = np.split(values, 2)
+        x, y = np.split(_complete(columns)[0], 2)
         own = [record_words_of(list(x), draw) for draw in self.draws]
         known = [np.isin(own[number // len(_MAPS)], one) for number, one in enumerate(words)]
         return recovered(maps, known, x, y, sd, self.tolerance)
 
 
-def _complete(columns: list[Floats], span: Span) -> tuple[Floats, NDArray[np.int64]]:
-    """Records without a missing or infinite value, and their positions."""
+def _complete(columns: list[Floats]) -> tuple[Floats, NDArray[np.int64]]:
+    """Records without a missing or infinite value, and their places in the block."""
     values = np.array(columns)
     whole = np.flatnonzero(np.isfinite(values).all(axis=0))
-    return values[:, whole], whole + span.first
+    return values[:, whole], whole
 
 
 def _result(found: Recovered, columns: int, known: int, seconds: float) -> KnownRecords:

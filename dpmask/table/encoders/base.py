@@ -16,7 +16,6 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Span
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import Floats
 from dpmask.table.table import Table
@@ -40,10 +39,10 @@ def learn(table: Table, looks: Mapping[str, Look[S]], label: str) -> dict[str, S
     """The summary of each column, all in one pass; none without columns."""
     if not looks:
         return {}
-    return table.reduce_rows(list(looks), partial(_summarise, dict(looks)), _merge, label)
+    return table.select(list(looks)).reduce(partial(_summarise, dict(looks)), _merge, label)
 
 
-def _summarise(looks: dict[str, Look[S]], rows: Rows, span: Span) -> dict[str, S]:
+def _summarise(looks: dict[str, Look[S]], rows: Rows) -> dict[str, S]:
     return {column: look(rows, column) for column, look in looks.items()}
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Span
 from dpmask.errors import JobError
 from dpmask.kernels.keys import Words
 from dpmask.kernels.value_counts import ValueCounts, value_counts
@@ -83,11 +82,11 @@ def code_shares(table: Table, encoders: Mapping[str, CodeEncoder], who: str) -> 
     """For each column the share of each code."""
     if not encoders:
         return {}
-    counts = table.reduce_rows(list(encoders), partial(_count, dict(encoders)), _add, f"{who}: shares")
+    counts = table.select(list(encoders)).reduce(partial(_count, dict(encoders)), _add, f"{who}: shares")
     return {name: one / max(int(one.sum()), 1) for name, one in counts.items()}
 
 
-def _count(encoders: dict[str, CodeEncoder], rows: Rows, span: Span) -> dict[str, NDArray[np.int64]]:
+def _count(encoders: dict[str, CodeEncoder], rows: Rows) -> dict[str, NDArray[np.int64]]:
     return {name: np.bincount(one.encode(rows), minlength=one.size) for name, one in encoders.items()}
 
 
