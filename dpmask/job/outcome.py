@@ -75,6 +75,8 @@ class StepOutcome(_Part):
     """What it does not protect against."""
     figures: dict[str, Any] | None
     """The method's own figures, if it has any; a policy may name the judged ones."""
+    name: SkipJsonSchema[str] = Field("", exclude=True, repr=False)
+    about: SkipJsonSchema[About | None] = Field(None, exclude=True, repr=False)
     exhibits: Exhibits = Field({}, exclude=True, repr=False)
     solution_exhibits: Exhibits = Field({}, exclude=True, repr=False)
 

@@ -25,6 +25,7 @@ from dpmask.job.stages import Run, mask_and_measure
 from dpmask.lake.storage import Place
 from dpmask.release.policy import Rule, judge
 from dpmask.report.page import map_page
+from dpmask.results import Result
 
 _OVER = re.compile(r"\s*([^=]+?)\s*=\s*(.+)\s*", re.DOTALL)
 _KEPT = "sweep"
@@ -183,7 +184,7 @@ def _measured(prepared: Prepared, progress: Callable[[str], None]) -> dict[str, 
         "values": values,
         "holds": not broken,
         "broken": broken,
-        "about": {name: result.described() for name, result in done.results.items()},
+        "about": {name: one.described() for name, one in done.judged.items() if isinstance(one, Result)},
     }
 
 
