@@ -15,7 +15,6 @@ from dpmask.job.measures import named_columns
 from dpmask.job.model import Job
 from dpmask.lake.footers import glob_root
 from dpmask.lake.storage import Place
-from dpmask.measures import find_measure
 from dpmask.release.manifest import canonical
 from dpmask.release.publish import Standing, standing_release
 from dpmask.table.lake import Lake, read_lake
@@ -165,7 +164,7 @@ def _check_steps(job: Job, lake: Lake) -> None:
         table = replace(table, steps=(*table.steps, planned))
     for number, measure in enumerate(job.measures):
         path = ("measure", number)
-        _under(job, path, lambda m=measure: find_measure(m.measure).require(lake.schema, m.parameters, m.name))
+        _under(job, path, lambda m=measure: m.definition.require(lake.schema, m.parameters, m.name))
         _refuse_replaced(job, path, list(named_columns(list(measure.parameters.values()))))
         _refuse_identifiers(job, path, list(named_columns(list(measure.parameters.values()))))
 

@@ -11,9 +11,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Flag, auto
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from dpmask.errors import JobError
+from dpmask.measures import find_measure
 from dpmask.results import Result
 from dpmask.table.columns import require_numeric
 
@@ -101,6 +102,24 @@ class Measure(Generic[Found]):
             require_numeric(schema, parameters.get("columns", ()), who)
         else:
             self.check(schema, **parameters)
+
+
+class MeasureRequest(NamedTuple):
+    """A measure that a job or a user asks for: what the result is called, the measure, and its parameters."""
+
+    name: str
+    measure: str
+    parameters: dict[str, Any]
+
+    @property
+    def definition(self) -> Measure[Any]:
+        """The measure itself."""
+        return find_measure(self.measure)
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The numbers of the result that a policy may name."""
+        return self.definition.result.judged
 
 
 def require_integers(who: str, least: int, most: int | None = None, **values: object) -> None:

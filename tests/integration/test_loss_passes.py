@@ -13,8 +13,7 @@ import dpmask
 from dpmask.errors import JobError
 from dpmask.job.measures import passes_of as passes_counted
 from dpmask.job.measures import takers
-from dpmask.job.model import Measure
-from dpmask.measures.measure import Need
+from dpmask.measures.measure import MeasureRequest, Need
 from dpmask.measures.utility import summary
 from dpmask.measures.utility.shared_passes import shared_measures
 
@@ -126,7 +125,7 @@ def test_dropped_records_are_not_missing_values(cut, limit):
 
 
 def asked(*measures, columns):
-    return [Measure(f"my {name}", name, {"columns": columns}) for name in measures]
+    return [MeasureRequest(f"my {name}", name, {"columns": columns}) for name in measures]
 
 
 def test_losses_of_the_same_columns_share_passes_and_stay_the_same(tmp_path, limit):
@@ -136,7 +135,7 @@ def test_losses_of_the_same_columns_share_passes_and_stay_the_same(tmp_path, lim
     masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))
     wanted = [
         *asked(*SHARED, columns=["income", "age"]),
-        Measure("small", "probabilistic_information_loss", {"columns": ["income", "age"], "n_ref": 50}),
+        MeasureRequest("small", "probabilistic_information_loss", {"columns": ["income", "age"], "n_ref": 50}),
         *asked("propensity", columns=["income", "age"]),
     ]
     found, labels = passes_of(lambda: {name: take() for name, take in takers(lake, masked, wanted).items()})

@@ -39,7 +39,7 @@ from dpmask.masking.refinement.rounds import Outcome, Quasi, refine
 from dpmask.parameters import require_choice, require_number
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
-from dpmask.table.encoders.base import CodeEncoder, Look, learn
+from dpmask.table.encoders.base import CodeEncoder, Summarise, learn
 from dpmask.table.encoders.category import MOST_CODES, CategoryEncoder, category_encoder, taxonomy_encoder
 from dpmask.table.encoders.interval import DistinctNumbers, interval_encoders, is_date
 from dpmask.table.encoders.texts import TextCounts
@@ -181,7 +181,7 @@ class TopDownRefinement:
         """Codes for every column; whatever a taxonomy lacks or a domain does not hold is told here."""
         domains = {column: (parsed_bound(low), parsed_bound(high)) for column, (low, high) in self.domains.items()}
         count = partial(TextCounts.of, most=MOST_CODES)
-        looks: dict[str, Look[Any]] = {
+        looks: dict[str, Summarise[Any]] = {
             column: partial(DistinctNumbers.of, most=MOST_CODES, domain=domains[column]) if column in domains else count
             for column in self.masks
         }

@@ -24,7 +24,7 @@ from dpmask.engine.collection import exchange, itself
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.groups import (
-    Cells,
+    GroupCells,
     Groups,
     Sensitive,
     cells,
@@ -240,12 +240,12 @@ class _Task(NamedTuple):
         return found.reduce(itself, _merge, _WHO)
 
 
-def _split(task: _Task, shards: int, rows: Rows) -> list[Cells]:
+def _split(task: _Task, shards: int, rows: Rows) -> list[GroupCells]:
     codes = [one.encode(rows) for one in task.encoders.values()]
     return split_cells(cells(row_keys(rows, task.quasi), codes), shards)
 
 
-def _gather(task: _Task, before: list[Cells], after: list[Cells]) -> _Both:
+def _gather(task: _Task, before: list[GroupCells], after: list[GroupCells]) -> _Both:
     original, masked = join_cells(before), join_cells(after)
     return _Both(
         measure_groups(original, list(task.before.values()), task.k, original),

@@ -19,7 +19,7 @@ from dpmask.kernels.keys import Words
 from dpmask.kernels.value_counts import ValueCounts, value_counts
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import Floats, is_numeric
-from dpmask.table.encoders.base import CodeEncoder, Codes, Look, learn
+from dpmask.table.encoders.base import CodeEncoder, Codes, Summarise, learn
 from dpmask.table.encoders.interval import DistinctNumbers, IntervalEncoder, quantile_edges
 from dpmask.table.row_keys import row_keys
 from dpmask.table.table import Table
@@ -59,8 +59,8 @@ def value_encoders(
     numeric = {name for name in columns if in_order and all(is_numeric(one.field(name).type) for one in schemas)}
     distinct = partial(DistinctNumbers.of, most=_FEW_NUMBERS)
     count = partial(_count_keys, most=_MANY_CATEGORIES)
-    looks: dict[str, Look[Any]] = {name: distinct if name in numeric else count for name in columns}
-    found = [learn(table, looks, f"{who}: values") for table in tables]
+    functions: dict[str, Summarise[Any]] = {name: distinct if name in numeric else count for name in columns}
+    found = [learn(table, functions, f"{who}: values") for table in tables]
     values = {name: found[0][name] if len(found) == 1 else found[0][name].plus(found[1][name]) for name in columns}
     many = [name for name in columns if values[name].many]
     for name in many:
