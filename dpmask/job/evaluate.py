@@ -19,7 +19,7 @@ from dpmask.measures.measure import MeasureRequest
 from dpmask.release.manifest import parse
 from dpmask.report.comparison import compare
 from dpmask.report.page import evaluation_page
-from dpmask.table.alignment import in_source_order, pair_by_column, recut
+from dpmask.table.alignment import in_source_order, pair_by_column
 from dpmask.table.columns import is_numeric, require_known
 from dpmask.table.lake import BLOCK_ROWS, Lake, read_lake
 from dpmask.table.table import Table
@@ -104,7 +104,7 @@ def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequ
                 "folder of its run (--paired-by FOLDER), or by a column (--paired-by COLUMN)."
             )
         _require_as_many(original, release)
-        return PairedLakes(original, _like(release, original), lakes, {"by": POSITION})
+        return PairedLakes(original, release, lakes, {"by": POSITION})
     if paired_by in original.schema.names:
         keyed = pair_by_column(original, release, paired_by, list(dict.fromkeys(columns)), _WHO)
         pairing = {
@@ -119,7 +119,7 @@ def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequ
     pairing = {"by": "private folder"} | (
         {"originals_without_masked": original.rows - release.rows} if release.rows < original.rows else {}
     )
-    return PairedLakes(original, _like(in_source_order(release, folder, original.rows), original), lakes, pairing)
+    return PairedLakes(original, in_source_order(release, folder, original.rows), lakes, pairing)
 
 
 def _require_as_many(original: Lake, masked: Lake) -> None:
@@ -129,12 +129,6 @@ def _require_as_many(original: Lake, masked: Lake) -> None:
             "pair by position. Pair them by a column, --paired-by COLUMN, or, where a job dropped records, by the "
             "private folder of its run, --paired-by FOLDER."
         )
-
-
-def _like(masked: Table, original: Table) -> Table:
-    """The masked table in the original's blocks, unless records were dropped from it."""
-    same = bool(masked.origins) or [block[:2] for block in masked.blocks] == [block[:2] for block in original.blocks]
-    return masked if same else recut(masked, original.blocks)
 
 
 def _manifest(masked: str) -> dict[str, Any] | None:

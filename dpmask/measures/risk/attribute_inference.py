@@ -15,7 +15,6 @@ tables (three for a category). Memory per task: one block; the sample travels wi
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,7 +30,7 @@ from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, n
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
-from dpmask.measures.measure import Measure, require_integers
+from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.results import MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import floats, is_numeric, require_numeric
@@ -101,6 +100,7 @@ def _require_other(columns: Sequence[str], target: str) -> None:
         )
 
 
+@timed
 def attribute_inference(
     original: Frame,
     masked: Frame,
@@ -141,7 +141,6 @@ def attribute_inference(
     >>> found.rate, found.guessing
     (1.0, 0.0)
     """
-    start = time.perf_counter()
     _require(sample, tolerance, seed)
     _require_other(columns, target)
     pairs = pair(original, masked, [*columns, target], _WHO)
@@ -154,7 +153,7 @@ def attribute_inference(
         raise InputError(f"{_WHO}: no record has a value in all of {', '.join([*columns, target])}.")
     require_spread(persons.before.of(slice(len(columns))), columns, _WHO)
     reach = tolerance * float(persons.before.sd[-1]) if attack.categories is None else 0.0
-    return _result(attack.nearest(pairs, persons, reach), attacked, time.perf_counter() - start)
+    return _result(attack.nearest(pairs, persons, reach), attacked)
 
 
 def _require(sample: int, tolerance: float, seed: int) -> None:
@@ -245,14 +244,13 @@ def _standardised(values: Floats, moments: Moments) -> Floats:
     return (values - mean) / np.where(sd > 0.0, sd, 1.0)
 
 
-def _result(found: Nearest, attacked: int, seconds: float) -> AttributeInference:
+def _result(found: Nearest, attacked: int) -> AttributeInference:
     rate, guessing = (float(share) for share in (found.right / np.maximum(found.ties, 1)).mean(axis=1))
     return AttributeInference(
         rate=rate,
         excess=_excess(rate, guessing),
         guessing=guessing,
         attacked=attacked,
-        seconds=seconds,
         parts={"with the own record": rate, "with it held out": guessing},
     )
 

@@ -14,7 +14,6 @@ Memory per task: one block, or its share of the different rows (about a million)
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +33,7 @@ from dpmask.kernels.groups import (
     split_cells,
 )
 from dpmask.lake.reading import Rows
-from dpmask.measures.measure import Measure, require_integers
+from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.results import LESS_RISK, MORE_RISK, Risk, Term
 from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.encoders.interval import IntervalEncoder
@@ -137,6 +136,7 @@ def _check(
     require_groupable(schema, sensitive or (), _WHO)
 
 
+@timed
 def groups(
     original: Frame,
     masked: Frame,
@@ -173,7 +173,6 @@ def groups(
     >>> found.smallest, found.uniques, found.confidence
     (1, 1, 1.0)
     """
-    start = time.perf_counter()
     require_integers(_WHO, 1, k=k)
     before, after = as_table(original, _WHO), as_table(masked, _WHO)
     for table in (before, after):
@@ -187,7 +186,7 @@ def groups(
         others = {name: one for name, one in encoders.items() if name not in names}
         task = _Task(tuple(names), others, k, *({name: one[name] for name in others} for one in columns))
         found[" + ".join(names)] = list(others), task.measured(before, after)
-    return _result(found, k, time.perf_counter() - start)
+    return _result(found, k)
 
 
 def _quasi_identifiers(quasi: Sequence[str] | Sequence[Sequence[str]] | None) -> list[list[str]]:
@@ -257,7 +256,7 @@ def _merge(left: _Both, right: _Both) -> _Both:
     return _Both(merge_groups(left.before, right.before), merge_groups(left.after, right.after))
 
 
-def _result(found: dict[str, tuple[list[str], _Both]], k: int, seconds: float) -> GroupRisk:
+def _result(found: dict[str, tuple[list[str], _Both]], k: int) -> GroupRisk:
     names = {label: names for label, (names, _) in found.items()}
     parts = [_parts({label: both[side] for label, (_, both) in found.items()}, names) for side in (0, 1)]
     after = [both.after for _, both in found.values()]
@@ -276,7 +275,6 @@ def _result(found: dict[str, tuple[list[str], _Both]], k: int, seconds: float) -
         closeness=max((one.closeness for one in spreads), default=None),
         guessing=1.0 / records,
         attacked=records,
-        seconds=seconds,
         parts=parts[1],
         before=parts[0],
     )

@@ -17,7 +17,6 @@ their ranks meet again by record. Memory per task: one block, or about a million
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -46,11 +45,10 @@ from dpmask.kernels.intervals import (
     split_values,
 )
 from dpmask.kernels.moments import column_moments, merge_moments
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, timed
 from dpmask.results import MORE_RISK, RATE, Exhibit, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
-from dpmask.table.columns import require_numeric
-from dpmask.table.pairs import masked_name, pair
+from dpmask.table.pairs import masked_name, pair_numbers
 from dpmask.table.quantiles import quantiles, sampled_splitters, value_positions
 from dpmask.table.table import Frame, Table
 
@@ -108,6 +106,7 @@ class IntervalDisclosure(Risk):
         )
 
 
+@timed
 def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str]) -> IntervalDisclosure:
     """How often an original value lies close to its masked value.
 
@@ -131,27 +130,24 @@ def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str
     >>> round(dpmask.risk.interval_disclosure(original, masked, columns=["income"]).by_sd, 2)
     0.4
     """
-    start = time.perf_counter()
-    pairs = pair(original, masked, columns, _WHO)
-    others = [masked_name(column) for column in columns]
-    require_numeric(pairs.masked_schema, [*columns, *others], _WHO)
-    both = pairs.reduce([*columns, *others], column_moments, merge_moments, f"{_WHO}: standard deviations")
+    pairs, names = pair_numbers(original, masked, columns, _WHO)
+    both = pairs.reduce(names, column_moments, merge_moments, f"{_WHO}: standard deviations")
     moments, after = both.of(slice(len(columns))), both.of(slice(len(columns), None))
     require_spread(moments, columns, _WHO)
     require_finite(after, columns, _WHO, what="masked column")
     sd = moments.sd * np.sqrt(moments.values / (moments.values - 1))
-    by_sd = pairs.reduce([*columns, *others], partial(inside_by_sd, sd), merge_inside, f"{_WHO}: by sd")
+    by_sd = pairs.reduce(names, partial(inside_by_sd, sd), merge_inside, f"{_WHO}: by sd")
     for column, count in zip(columns, by_sd.pairs, strict=True):
         if not count:
             raise InputError(f"{_WHO}: column '{column}' has no record with a value before and after masking.")
-    cuts = sampled_splitters(pairs, others, -(-pairs.rows // current_limits().rank_shard_rows), _WHO)
+    cuts = sampled_splitters(pairs, names[len(columns) :], -(-pairs.rows // current_limits().rank_shard_rows), _WHO)
     ranked = [
         _by_rank(pairs, column, one, int(count)) for column, one, count in zip(columns, cuts, after.values, strict=True)
     ]
     by_rank = Inside(np.concatenate([one.inside for one in ranked]), by_sd.pairs, 0, 0)
     # a guess, too, has nothing to hand to those whose values were not released
     guesses = [guess * by_sd.pairs / moments.values for guess in _guesses(pairs, columns, sd, after.values)]
-    return _result(columns, (by_sd, by_rank), moments.values, guesses, pairs.rows, time.perf_counter() - start)
+    return _result(columns, (by_sd, by_rank), moments.values, guesses, pairs.rows)
 
 
 def _by_rank(pairs: Table, column: str, cuts: Floats, size: int) -> Inside:
@@ -211,7 +207,6 @@ def _result(
     values: NDArray[np.int64],
     guesses: Sequence[Floats],
     records: int,
-    seconds: float,
 ) -> IntervalDisclosure:
     by_sd, _ = found
     rates = [one.inside.mean(axis=1) / values for one in found]
@@ -228,7 +223,6 @@ def _result(
         joint=by_sd.joint / max(by_sd.complete, 1),
         guessing=float(guesses[worse].mean()),
         attacked=records,
-        seconds=seconds,
         parts=parts,
     )
 

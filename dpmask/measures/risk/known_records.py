@@ -15,7 +15,6 @@ them. Records with a missing value are left out. Passes: two over both tables. M
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -42,11 +41,10 @@ from dpmask.kernels.linkage.recovery import (
     rotation,
 )
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.measures.measure import Measure, require_integers
+from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.results import LESS_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
-from dpmask.table.columns import require_numeric
-from dpmask.table.pairs import masked_name, pair
+from dpmask.table.pairs import pair_numbers
 from dpmask.table.table import Frame
 
 Floats = NDArray[np.float64]
@@ -106,6 +104,7 @@ class KnownRecords(Risk):
         )
 
 
+@timed
 def known_records(
     original: Frame,
     masked: Frame,
@@ -146,11 +145,8 @@ def known_records(
     >>> dpmask.risk.known_records(original, masked, columns=["income"], known=5).rate
     1.0
     """
-    start = time.perf_counter()
     attack = _Intruders(known, intruders, tolerance, seed).checked()
-    pairs = pair(original, masked, columns, _WHO)
-    names = [*columns, *(masked_name(column) for column in columns)]
-    require_numeric(pairs.masked_schema, names, _WHO)
+    pairs, names = pair_numbers(original, masked, columns, _WHO)
     both = pairs.floats(names)
     drawn = both.with_positions().reduce(attack.drawn, attack.merged, f"{_WHO}: known")
     if drawn.moments.values[0] <= known:
@@ -161,7 +157,7 @@ def known_records(
     words = [one.words for one in drawn.chosen for _ in _MAPS]
     back = partial(attack.recovered, maps, words, drawn.moments.sd)
     found = both.reduce(back, merge_recovered, f"{_WHO}: recover")
-    return _result(found, len(columns), known, time.perf_counter() - start)
+    return _result(found, len(columns), known)
 
 
 class _KnownSamples(NamedTuple):
@@ -229,7 +225,7 @@ def _complete(columns: list[Floats]) -> tuple[Floats, NDArray[np.int64]]:
     return values[:, whole], whole
 
 
-def _result(found: Recovered, columns: int, known: int, seconds: float) -> KnownRecords:
+def _result(found: Recovered, columns: int, known: int) -> KnownRecords:
     """By the map that recovers more on average; where none recovers anything, by the one that errs less."""
     records = np.maximum(found.records, 1).reshape(-1, len(_MAPS))
     rates = dict(zip(_MAPS, (found.close.reshape(-1, len(_MAPS)) / records).T, strict=True))
@@ -245,7 +241,6 @@ def _result(found: Recovered, columns: int, known: int, seconds: float) -> Known
         attacked=int(found.records.min()),
         known=known,
         rates=tuple(rates[best].tolist()),
-        seconds=seconds,
         parts=parts,
     )
 

@@ -15,7 +15,6 @@ bytes a record at most, lie spread over the workers; a task holds a share of the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -46,7 +45,7 @@ from dpmask.kernels.linkage.agreement import (
 )
 from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
 from dpmask.kernels.order.bins import bin_count, binned
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, timed
 from dpmask.results import MORE_RISK, RATE, Risk, Term
 from dpmask.table.checks import empty_column
 from dpmask.table.columns import require_numeric
@@ -106,6 +105,7 @@ def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
     require_numeric(schema, columns, _WHO)
 
 
+@timed
 def probabilistic_linkage(original: Frame, masked: Frame, *, columns: Sequence[str]) -> ProbabilisticLinkage:
     """The share of records that Fellegi and Sunter's weights link to their own masked record.
 
@@ -128,7 +128,6 @@ def probabilistic_linkage(original: Frame, masked: Frame, *, columns: Sequence[s
     >>> dpmask.risk.probabilistic_linkage(original, original, columns=["income"]).rate
     1.0
     """
-    start = time.perf_counter()
     released = as_table(masked, _WHO)
     _check(released.masked_schema, columns=columns)
     pairs = pair(original, masked, columns, _WHO)
@@ -142,7 +141,7 @@ def probabilistic_linkage(original: Frame, masked: Frame, *, columns: Sequence[s
     counts = files.patterns(cells)
     if not counts.masked:
         raise InputError(f"{_WHO}: no masked record has a value in {', '.join(columns)}.")
-    return _result(files, cells, counts, start)
+    return _result(files, cells, counts)
 
 
 def _balanced(released: Table, edges: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -306,7 +305,7 @@ def _last_hunt(weighing: Weighing, everybody: int, meeting: Meeting) -> float:
     return float((hunted.records[~dropped] / ties[~dropped]).sum())
 
 
-def _result(files: _Files, cells: Collection[Meeting], counts: _Patterns, start: float) -> ProbabilisticLinkage:
+def _result(files: _Files, cells: Collection[Meeting], counts: _Patterns) -> ProbabilisticLinkage:
     estimated = estimate_m(counts.pairs, counts.u, 1.0 / counts.masked)
     rate, by_em = files.linked(cells, counts, counts.m), files.linked(cells, counts, estimated)
     parts: dict[str, float] = {}
@@ -317,7 +316,6 @@ def _result(files: _Files, cells: Collection[Meeting], counts: _Patterns, start:
         estimated=by_em,
         guessing=1.0 / counts.originals,
         attacked=counts.originals,
-        seconds=time.perf_counter() - start,
         parts={name: float(value) for name, value in sorted(parts.items())},
     )
 
