@@ -82,8 +82,8 @@ class Job(NamedTuple):
     @property
     def steps(self) -> list[dict[str, Any]]:
         """The masking steps in one spelling, however the file wrote them."""
-        said = zip(self.file.mask, self.methods, strict=True)
-        return [{"method": step["method"], **method.parameters()} for step, method in said]
+        steps = zip(self.file.mask, self.methods, strict=True)
+        return [{"method": step["method"], **method.parameters()} for step, method in steps]
 
     @property
     def origins(self) -> dict[str, str]:
@@ -108,7 +108,7 @@ def read_job(url: str) -> Job:
 
 
 def understood(text: JobText) -> Job:
-    """The job that a text says."""
+    """The job that a text describes."""
     file = _validated(JobFile, text.values, text, ())
     if (file.key is None) == (file.seed is None):
         raise JobError(
@@ -189,12 +189,12 @@ def _rule(text: JobText, number: int, line: str, judged: Mapping[str, Sequence[s
 def parameter_model(target: Callable[..., Any]) -> type[BaseModel]:
     """A model of the keyword parameters of a method class or a measure function."""
     hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
-    made = {one.name: one.default_factory for one in getattr(target, "__dataclass_fields__", {}).values()}
+    factories = {one.name: one.default_factory for one in getattr(target, "__dataclass_fields__", {}).values()}
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(target).parameters.items():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-            factory = made.get(name, MISSING)
+            factory = factories.get(name, MISSING)
             fields[name] = (hints[name], default if factory is MISSING else Field(default_factory=factory))
     return create_model(target.__name__, __base__=_Model, **fields)
 

@@ -49,8 +49,8 @@ class Prepared(NamedTuple):
 
     def subkey(self, purpose: str) -> Subkey:
         """A key for this release: other steps, another name or size of the table draw anew; other blocks do not."""
-        said = [self.job.file.name, self.job.steps, self.lake.rows]
-        return self.key.subkey(canonical(said).decode()).subkey(purpose)
+        described = [self.job.file.name, self.job.steps, self.lake.rows]
+        return self.key.subkey(canonical(described).decode()).subkey(purpose)
 
     @property
     def versions(self) -> str:
@@ -80,7 +80,7 @@ def open_lake(job: Job) -> Lake:
 
 
 def in_the_way(target: Place) -> TargetError:
-    """What is said when another release, or a damaged one, stands at the target."""
+    """The error where another release, or a damaged one, stands at the target."""
     return TargetError(
         f"{target.url}: holds another release (another job, input, key or signer), or a damaged one. "
         "Choose another target, or replace it with --overwrite."
@@ -221,6 +221,8 @@ def check_writable(place: Place) -> None:
 
 def _run_digest(job: Job, lake: Lake, key: Key) -> str:
     """What makes two runs the same: the job, but for its folders, the input and the key."""
-    said = job.file.model_dump(exclude={"source", "target", "private", "key", "seed", "mask"}) | {"mask": job.steps}
+    described = job.file.model_dump(exclude={"source", "target", "private", "key", "seed", "mask"}) | {
+        "mask": job.steps
+    }
     files = [[file.name, file.size, file.footer] for file in lake.files]
-    return hmac.digest(key.subkey("run").secret, canonical([said, files]), "sha256").hex()[:32]
+    return hmac.digest(key.subkey("run").secret, canonical([described, files]), "sha256").hex()[:32]

@@ -137,7 +137,7 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
         this.recorder.add(warnings=warned + _not_attacked(job) + _key_used_before(prepared))
         found = _comparison(prepared, table) if compared else None
         observation = Observation(found.before, found.after, merge_counts) if found else Observation()
-        files, seen = stage(prepared.lake, table, prepared.columns, folder, observation)
+        files, summaries = stage(prepared.lake, table, prepared.columns, folder, observation)
         flush()
         this.recorder.add(rows=table.rows)
     with this.recorder.during("measure"):
@@ -146,7 +146,7 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
         figures = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
         judged = figures | results
     verdicts = [judge(rule, judged[rule.measure]) for rule in job.rules]
-    return Measured(fitted, folder, files, table, results, judged, verdicts, found.result(*seen) if found else {})
+    return Measured(fitted, folder, files, table, results, judged, verdicts, found.result(*summaries) if found else {})
 
 
 def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:

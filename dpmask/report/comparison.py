@@ -2,7 +2,7 @@
 
 A small summary for each block of each table: counts on a grid of round numbers, counts of categories, and sums for the
 correlations. A run takes them while it masks, so they cost no pass; two tables that are there already take one each.
-Where the grid lies follows from 2,000 masked values of each column, from five stretches of records; nothing in it comes
+Where the grid lies follows from 2,000 masked values of each column, from five runs of records; nothing in it comes
 from an original. Counts are exact, and the same for any partitioning. Memory per task: one block, and 16 KB for each
 column.
 """
@@ -23,7 +23,7 @@ from dpmask.kernels.order.histogram import Bars, Counts, Grid, common_bars, even
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import floats, is_category, is_numeric, rounding_step
 from dpmask.table.encoders.texts import TextCounts
-from dpmask.table.sample_rows import stretches
+from dpmask.table.sample_rows import sample_rows
 from dpmask.table.table import Table
 
 MOST_CORRELATED = 30
@@ -84,12 +84,12 @@ class Comparison:
     def result(self, before: ColumnCounts, after: ColumnCounts) -> dict[str, Any]:
         """The distributions and correlations, ready for a report."""
         numbers = [name for name in self.columns if all(map(is_numeric, self.kinds[name]))]
-        sides = [
-            dict(zip(look.categories, seen.texts, strict=True))
-            for look, seen in ((self.before, before), (self.after, after))
-        ]
+        originals, released = (
+            dict(zip(counter.categories, counts.texts, strict=True))
+            for counter, counts in ((self.before, before), (self.after, after))
+        )
         drawn = _numbers(numbers, self.after.grids, before.counts, after.counts)
-        drawn |= {name: _category(name, sides[0].get(name), texts) for name, texts in sides[1].items()}
+        drawn |= {name: _category(name, originals.get(name), texts) for name, texts in released.items()}
         return {
             "columns": [drawn.get(name) or _not_drawn(name, self.kinds[name]) for name in self.columns],
             "correlations": _correlations(self.after.related, before.sums, after.sums),
@@ -133,8 +133,8 @@ def _grids(masked: Table, kinds: Mapping[str, tuple[Any, Any]]) -> dict[str, Gri
 
 
 def _sampled(table: Table, columns: tuple[str, ...]) -> list[Any]:
-    """Some values of each column, from the same few stretches of records however the table is cut into blocks."""
-    there = stretches(table)
+    """Some values of each column, from the same few runs of records however the table is cut into blocks."""
+    there = sample_rows(table)
     if not columns or not there.blocks:
         return [np.empty(0)] * len(columns)
     parts = there.select(columns).map(partial(_finite, columns), "report: ranges")

@@ -14,7 +14,7 @@ from dpmask.table.table import Table
 _COUNT, _LENGTH = 5, 400
 
 
-def stretches(table: Table) -> Table:
+def sample_rows(table: Table) -> Table:
     """400 records from the middle of each fifth, the same however the table is cut into blocks; or all, if it has few.
 
     Positions are what they were, so every step masks these records as it masks the whole table. A lake's row groups are

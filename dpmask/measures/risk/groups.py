@@ -258,7 +258,7 @@ def _merge(left: _Both, right: _Both) -> _Both:
 
 def _result(found: dict[str, tuple[list[str], _Both]], k: int) -> GroupRisk:
     names = {label: names for label, (names, _) in found.items()}
-    parts = [_parts({label: both[side] for label, (_, both) in found.items()}, names) for side in (0, 1)]
+    parts = [_parts({label: both[table] for label, (_, both) in found.items()}, names) for table in (0, 1)]
     after = [both.after for _, both in found.values()]
     spreads = [spread for one in after for spread in one.spreads]
     records = after[0].records

@@ -121,7 +121,7 @@ def cluster_distance(
         before = method.fit(original, columns=columns, seed=seed)
         after = {
             "cold": method.fit(masked, columns=columns, seed=seed),
-            "warm": _warm(method, before).fit(masked, columns=columns, seed=seed),
+            "warm": replace(method, initial=before.centers).fit(masked, columns=columns, seed=seed),
         }
     pairings = {
         (name, how): _pairing(before, fitted, how) for name, fitted in after.items() for how in ("eager", "optimal")
@@ -131,10 +131,6 @@ def cluster_distance(
     if not sums.records:
         raise InputError(f"{_WHO}: no record is complete in both tables.")
     return _result(before, after, pairings, sums)
-
-
-def _warm(method: FuzzyCMeans, before: FittedFuzzyCMeans) -> FuzzyCMeans:
-    return replace(method, initial=before.centers)
 
 
 def _gaps(before: FittedFuzzyCMeans, after: FittedFuzzyCMeans) -> Floats:
