@@ -168,7 +168,7 @@ class Risk(Result, abstract=True):
 
     guessing: float
     attacked: int
-    seconds: float = field(compare=False)
+    seconds: float = field(default=0.0, compare=False)
     parts: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = ("rate",)

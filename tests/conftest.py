@@ -15,7 +15,7 @@ from typing import NamedTuple
 # Compiled kernels are cached under a digest of all kernels: numba looks only at the file of the function that is called,
 # not at those it calls into, so after an edit it would run old code.
 KERNELS = Path(__file__).parents[1] / "dpmask" / "kernels"
-DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(KERNELS.glob("*.py")))).hexdigest()[:16]
+DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(KERNELS.rglob("*.py")))).hexdigest()[:16]
 os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parents[1] / ".numba_cache" / DIGEST)
 
 import numpy as np

@@ -19,7 +19,7 @@ from dpmask.errors import JobError
 from dpmask.lake.reading import Rows
 from dpmask.table.checks import infinite_column
 from dpmask.table.columns import require_known
-from dpmask.table.encoders.base import EncodedColumns, Look, NumberEncoder, learn
+from dpmask.table.encoders.base import EncodedColumns, NumberEncoder, Summarise, learn
 from dpmask.table.encoders.category import MOST_CODES, category_encoder
 from dpmask.table.encoders.interval import is_ordered
 from dpmask.table.encoders.numeric import NumberRange, RangeEncoder
@@ -51,7 +51,7 @@ def find_features(table: Table, columns: Sequence[str], who: str, *, intervals: 
     require_known(schema, columns, who)
     numbers = {name for name in columns if name in intervals or is_ordered(schema.field(name).type)}
     count = partial(TextCounts.of, most=MOST_CODES)
-    looks: dict[str, Look[Any]] = {name: NumberRange.of if name in numbers else count for name in columns}
+    looks: dict[str, Summarise[Any]] = {name: NumberRange.of if name in numbers else count for name in columns}
     found = learn(table, looks, f"{who}: values")
     features = Features(tuple(_encoder(name, found[name], who) for name in columns))
     if features.size > _MOST_FEATURES:

@@ -54,6 +54,17 @@ class Limits:
     """Rows of each shard in which groups are complete."""
     refinement_sparse: float = 0.1
     """The share of a block's rows below which groups are read one by one."""
+    # measures
+    attacked_records: int = 250_000
+    """Records that distance-based linkage attacks together, and keeps on one worker."""
+    linkage_shard_rows: int = 250_000
+    """Rows of each shard in which probabilistic linkage compares records."""
+    group_shard_rows: int = 1_000_000
+    """Rows of each shard in which groups are formed."""
+    rank_shard_rows: int = 1 << 19
+    """Values of each shard in which ranks are found."""
+    gathered_values: int = 1 << 23
+    """Values that a search for quantiles may gather beyond those that quantiles need."""
 
 
 _limits: ContextVar[Limits | None] = ContextVar("dpmask_limits", default=None)

@@ -13,7 +13,7 @@ from dpmask.job.outcome import About, MeasureOutcome, RuleOutcome, StepOutcome
 from dpmask.job.prepare import Prepared
 from dpmask.release.claims import standing_claims
 from dpmask.release.policy import Verdict
-from dpmask.results import Plain
+from dpmask.results import Plain, Result
 
 _PRIVATE = {"steps", "measures", "policy"}
 """Of these only parts are public."""
@@ -86,7 +86,10 @@ def account(
         ],
         dropped=job.file.columns.identifier,
         claims=standing_claims(fitted),
-        steps=[step_outcome(one["method"], step) for one, step in zip(job.file.mask, fitted, strict=True)],
+        steps=[
+            step_outcome(one["method"], step, name)
+            for one, step, name in zip(job.file.mask, fitted, job.names, strict=True)
+        ],
         measures=[measure_outcome(one.name, one.measure, results[one.name]) for one in job.measures],
         policy=[RuleOutcome(rule=one.rule.text, judged=one.judged, held=one.held) for one in verdicts],
     )
@@ -107,19 +110,21 @@ def measure_outcome(name: str, measure: str, result: Any) -> MeasureOutcome:
     )
 
 
-def step_outcome(name: str, step: Any) -> StepOutcome:
-    """What a fitted step did as plain values."""
+def step_outcome(method: str, step: Any, name: str) -> StepOutcome:
+    """What a fitted step did as plain values, under the name that the policy calls it."""
     parameters = {
         name: list(value) if isinstance(value, tuple) else value for name, value in asdict(step.method).items()
     }
     return StepOutcome(
-        method=name,
+        method=method,
+        name=name,
         parameters=parameters,
         withheld=list(step.method.withheld),
         statement=step.statement(),
         solution=step.solution(),
         weaknesses=step.weaknesses(),
         figures=step.figures.to_dict() if step.figures else None,
+        about=About.model_validate(step.figures.described()) if isinstance(step.figures, Result) else None,
         exhibits=dict(step.figures.exhibits) if step.figures else {},
         solution_exhibits=dict(step.solution_exhibits),
     )

@@ -6,7 +6,8 @@ import time
 from functools import partial
 from typing import Any
 
-from dpmask.engine.passes import Span, threads
+from dpmask.engine.dispatch import threads
+from dpmask.engine.tasks import Position
 from dpmask.job.measures import passes_of
 from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, prepare
@@ -49,7 +50,7 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
 
 def _sample(prepared: Prepared) -> tuple[float, float, int]:
     """Seconds and CPU seconds to read the first block, as it will be, for a second time, and its size in memory."""
-    read = partial(prepared.lake.reader(prepared.read), prepared.lake.blocks[0].content, Span(0, 0))
+    read = partial(prepared.lake.reader(prepared.read), prepared.lake.blocks[0].content, Position(0, 0))
     size = read().nbytes
     start, before = time.perf_counter(), time.process_time()
     read()

@@ -15,10 +15,11 @@ from dpmask.job.prepare import check_writable
 from dpmask.lake.footers import MANIFEST, glob_root
 from dpmask.lake.storage import Place
 from dpmask.measures import MEASURES, find_measure
+from dpmask.measures.measure import MeasureRequest
 from dpmask.release.manifest import parse
 from dpmask.report.comparison import compare
 from dpmask.report.page import evaluation_page
-from dpmask.table.alignment import in_source_order, pair_by_column, recut
+from dpmask.table.alignment import in_source_order, pair_by_column
 from dpmask.table.columns import is_numeric, require_known
 from dpmask.table.lake import BLOCK_ROWS, Lake, read_lake
 from dpmask.table.table import Table
@@ -103,7 +104,7 @@ def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequ
                 "folder of its run (--paired-by FOLDER), or by a column (--paired-by COLUMN)."
             )
         _require_as_many(original, release)
-        return PairedLakes(original, _like(release, original), lakes, {"by": POSITION})
+        return PairedLakes(original, release, lakes, {"by": POSITION})
     if paired_by in original.schema.names:
         keyed = pair_by_column(original, release, paired_by, list(dict.fromkeys(columns)), _WHO)
         pairing = {
@@ -118,7 +119,7 @@ def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequ
     pairing = {"by": "private folder"} | (
         {"originals_without_masked": original.rows - release.rows} if release.rows < original.rows else {}
     )
-    return PairedLakes(original, _like(in_source_order(release, folder, original.rows), original), lakes, pairing)
+    return PairedLakes(original, in_source_order(release, folder, original.rows), lakes, pairing)
 
 
 def _require_as_many(original: Lake, masked: Lake) -> None:
@@ -128,12 +129,6 @@ def _require_as_many(original: Lake, masked: Lake) -> None:
             "pair by position. Pair them by a column, --paired-by COLUMN, or, where a job dropped records, by the "
             "private folder of its run, --paired-by FOLDER."
         )
-
-
-def _like(masked: Table, original: Table) -> Table:
-    """The masked table in the original's blocks, unless records were dropped from it."""
-    same = bool(masked.origins) or [block[:2] for block in masked.blocks] == [block[:2] for block in original.blocks]
-    return masked if same else recut(masked, original.blocks)
 
 
 def _manifest(masked: str) -> dict[str, Any] | None:
@@ -169,34 +164,10 @@ def _pairing_folder(paired_by: str, manifest: Mapping[str, Any] | None, original
     )
 
 
-class _Request(NamedTuple):
-    """A measure with the parameters that are known; ``lacking`` names those that are not."""
-
-    measure: str
-    parameters: dict[str, Any]
-    lacking: list[str]
-
-    @property
-    def name(self) -> str:
-        """What the result is called."""
-        return self.measure
-
-
-def _request(name: str, given: Mapping[str, list[str]]) -> _Request:
-    measure = find_measure(name)
-    parameters = measure.parameters
-    known: dict[str, Any] = {key: given[key] for key in given if key in parameters and given[key]}
-    if "columns" in known:
-        known["columns"] = known["columns"][: measure.most_columns]
-    needed = [*(key for key, required in parameters.items() if required), *measure.roles]
-    lacking = [key for key in needed if key not in known and key != "sensitive"]
-    return _Request(name, known, list(dict.fromkeys(lacking)))
-
-
-class _Taken(NamedTuple):
+class _Attempt(NamedTuple):
     """A measure that was taken, or the reason why it could not be."""
 
-    request: _Request
+    request: MeasureRequest
     found: MeasureOutcome | None = None
     reason: str = ""
 
@@ -208,14 +179,30 @@ class _Taken(NamedTuple):
         return {key: found.pop(key) for key in ("measure", "public")} | {"parameters": self.request.parameters} | found
 
 
-def _measured(paired: PairedLakes, given: Mapping[str, list[str]]) -> list[_Taken]:
+def _measured(paired: PairedLakes, given: Mapping[str, list[str]]) -> list[_Attempt]:
     """Each measure: its values, or the reason why there are none."""
     requests = [_request(name, given) for name in MEASURES]
-    complete = [one for one in requests if not one.lacking]
-    of_pairs = [one for one in complete if find_measure(one.measure).paired]
+    complete = [one for one in requests if not _lacking(one)]
+    of_pairs = [one for one in complete if one.definition.paired]
     of_lakes = [one for one in complete if one not in of_pairs]
     take = takers(paired.original, paired.masked, of_pairs) | takers(*paired.lakes, of_lakes)
-    return [_result(one, take.get(one.name)) for one in requests]
+    return [_attempt(one, take.get(one.name)) for one in requests]
+
+
+def _request(name: str, given: Mapping[str, list[str]]) -> MeasureRequest:
+    """A measure with the parameters that are known."""
+    measure = find_measure(name)
+    known = {key: given[key] for key in given if key in measure.parameters and given[key]}
+    if "columns" in known:
+        known["columns"] = known["columns"][: measure.most_columns]
+    return MeasureRequest(name, name, known)
+
+
+def _lacking(request: MeasureRequest) -> list[str]:
+    """The parameters that it needs and that are not known."""
+    measure = request.definition
+    needed = [*(key for key, required in measure.parameters.items() if required), *measure.roles]
+    return [key for key in dict.fromkeys(needed) if key not in request.parameters and key != "sensitive"]
 
 
 def _needs(name: str, lacking: Sequence[str]) -> str:
@@ -224,11 +211,11 @@ def _needs(name: str, lacking: Sequence[str]) -> str:
     return f"{name}: needs {', '.join(lacking)}. {how}."
 
 
-def _result(request: _Request, take: Callable[[], Any] | None) -> _Taken:
+def _attempt(request: MeasureRequest, take: Callable[[], Any] | None) -> _Attempt:
     if take is None:
-        return _Taken(request, reason=_needs(request.measure, request.lacking))
+        return _Attempt(request, reason=_needs(request.measure, _lacking(request)))
     note(request.measure)
     try:
-        return _Taken(request, measure_outcome(request.measure, request.measure, take()))
+        return _Attempt(request, measure_outcome(request.measure, request.measure, take()))
     except (JobError, InputError) as error:
-        return _Taken(request, reason=str(error))
+        return _Attempt(request, reason=str(error))

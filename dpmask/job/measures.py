@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from dpmask.errors import InputError, JobError
-from dpmask.measures import find_measure
-from dpmask.measures.utility.shared_passes import Requested, groups_of, needs_of, take_together
+from dpmask.measures.measure import MeasureRequest
+from dpmask.measures.utility.shared_passes import groups_of, needs_of, take_together
 from dpmask.results import Result
 from dpmask.table.columns import is_numeric
 from dpmask.table.table import Table
@@ -24,10 +24,10 @@ def named_columns(value: Any) -> Iterator[str]:
             yield from named_columns(one)
 
 
-def takers(original: Table, masked: Table, requests: Sequence[Requested]) -> dict[str, Callable[[], Result]]:
+def takers(original: Table, masked: Table, requests: Sequence[MeasureRequest]) -> dict[str, Callable[[], Result]]:
     """What takes each measure of two tables. Losses of the same columns share their passes, which are made at once."""
     found: dict[str, Callable[[], Result]] = {
-        one.name: partial(find_measure(one.measure).function, original, masked, **one.parameters) for one in requests
+        one.name: partial(one.definition.function, original, masked, **one.parameters) for one in requests
     }
     is_number = partial(_numeric_in, (original.masked_schema, masked.masked_schema))
     for group in groups_of(requests, is_number):
@@ -40,9 +40,9 @@ def _numeric_in(schemas: Sequence[Any], column: str) -> bool:
     return all(column in schema.names and is_numeric(schema.field(column).type) for schema in schemas)
 
 
-def passes_of(requests: Sequence[Requested], schema: Any) -> int:
+def passes_of(requests: Sequence[MeasureRequest], schema: Any) -> int:
     """About how many passes over both tables measures take, shared ones counted once."""
     groups = groups_of(requests, partial(_numeric_in, (schema,)))
     together = [one for group in groups for one in group]
-    alone = [find_measure(one.measure).passes_for(one.parameters) for one in requests if one not in together]
+    alone = [one.definition.passes_for(one.parameters) for one in requests if one not in together]
     return sum(needs_of(one.measure for one in group).passes for group in groups) + sum(alone)

@@ -15,6 +15,7 @@ from dpmask.job.job_text import JobText, KeyPath
 from dpmask.masking import METHODS, method_class
 from dpmask.masking.method import Method
 from dpmask.measures import MEASURES, find_measure
+from dpmask.measures.measure import MeasureRequest
 from dpmask.release.policy import Rule, check_rule, parse_rule
 
 
@@ -62,24 +63,6 @@ class JobFile(_Model):
     policy: list[str] = Field([], description="rules; a broken one stops the release")
 
 
-class Measure(NamedTuple):
-    """A measure to take: its name in results and policy, and how."""
-
-    name: str
-    measure: str
-    parameters: dict[str, Any]
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        """The fields of the result that a policy can speak of."""
-        return find_measure(self.measure).result.judged
-
-    @property
-    def larger_loses(self) -> bool:
-        """Whether a larger ``value`` means more loss."""
-        return not find_measure(self.measure).result.larger_is_better
-
-
 class Job(NamedTuple):
     """A job file, understood."""
 
@@ -87,7 +70,7 @@ class Job(NamedTuple):
     file: JobFile
     methods: tuple[Method[Any], ...]
     names: tuple[str, ...]  # of the methods, for the policy
-    measures: tuple[Measure, ...]
+    measures: tuple[MeasureRequest, ...]
     rules: tuple[Rule, ...]
 
     @property
@@ -99,8 +82,8 @@ class Job(NamedTuple):
     @property
     def steps(self) -> list[dict[str, Any]]:
         """The masking steps in one spelling, however the file wrote them."""
-        said = zip(self.file.mask, self.methods, strict=True)
-        return [{"method": step["method"], **method.parameters()} for step, method in said]
+        steps = zip(self.file.mask, self.methods, strict=True)
+        return [{"method": step["method"], **method.parameters()} for step, method in steps]
 
     @property
     def origins(self) -> dict[str, str]:
@@ -120,12 +103,12 @@ class Job(NamedTuple):
 
 
 def read_job(url: str) -> Job:
-    """Read and check a job file. All that is wrong with it is told at once."""
+    """Read and check a job file. All that is wrong with it is reported at once."""
     return understood(JobText(url))
 
 
 def understood(text: JobText) -> Job:
-    """The job that a text says."""
+    """The job that a text describes."""
     file = _validated(JobFile, text.values, text, ())
     if (file.key is None) == (file.seed is None):
         raise JobError(
@@ -160,7 +143,7 @@ def _method(text: JobText, number: int, step: dict[str, Any]) -> Any:
         raise JobError(text.error(path, str(error))) from None
 
 
-def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> Measure:
+def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> MeasureRequest:
     path: KeyPath = ("measure", number)
     name = step.pop("measure", None)
     measure = _choice(text, path, name, "measure", MEASURES, find_measure)
@@ -170,7 +153,8 @@ def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> 
     if isinstance(columns, list) and (not columns or len(set(map(str, columns))) < len(columns)):
         raise JobError(text.error((*path, "columns"), "must be a list of one or more different columns."))
     declared = {key: getattr(roles, role) for key, role in measure.roles.items() if key not in step}
-    return Measure(label, str(name), dict(_validated(parameter_model(measure.function), declared | step, text, path)))
+    parameters = _validated(parameter_model(measure.function), declared | step, text, path)
+    return MeasureRequest(label, str(name), dict(parameters))
 
 
 def _label(text: JobText, path: KeyPath, step: Mapping[str, Any], name: Any) -> str:
@@ -205,12 +189,12 @@ def _rule(text: JobText, number: int, line: str, judged: Mapping[str, Sequence[s
 def parameter_model(target: Callable[..., Any]) -> type[BaseModel]:
     """A model of the keyword parameters of a method class or a measure function."""
     hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
-    made = {one.name: one.default_factory for one in getattr(target, "__dataclass_fields__", {}).values()}
+    factories = {one.name: one.default_factory for one in getattr(target, "__dataclass_fields__", {}).values()}
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(target).parameters.items():
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-            factory = made.get(name, MISSING)
+            factory = factories.get(name, MISSING)
             fields[name] = (hints[name], default if factory is MISSING else Field(default_factory=factory))
     return create_model(target.__name__, __base__=_Model, **fields)
 
@@ -223,7 +207,7 @@ def _validated(model: type[Any], values: Any, text: JobText, path: KeyPath) -> A
         return model.model_validate(values)
     except ValidationError as error:
         known = list(model.model_fields)
-        lines = [_told(text, path, dict(one), model, known) for one in error.errors(include_url=False)]
+        lines = [_described(text, path, dict(one), model, known) for one in error.errors(include_url=False)]
         raise JobError("\n".join(lines)) from None
 
 
@@ -232,7 +216,7 @@ def _takes_flag(model: type[BaseModel], name: str) -> bool:
     return field is None or field.annotation in {bool, Any}
 
 
-def _told(text: JobText, base: KeyPath, error: dict[str, Any], model: type[BaseModel], known: list[str]) -> str:
+def _described(text: JobText, base: KeyPath, error: dict[str, Any], model: type[BaseModel], known: list[str]) -> str:
     """One of pydantic's findings in our words."""
     path: KeyPath = (*base, *error["loc"])
     if error["type"] == "extra_forbidden":

@@ -20,11 +20,11 @@ Exhibits = SkipJsonSchema[dict[str, Any]]
 Absent = SkipJsonSchema[None]
 
 
-class _Part(BaseModel):
+class _OutcomePart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class About(_Part):
+class About(_OutcomePart):
     """What a measure is."""
 
     model_config = ConfigDict(extra="allow")
@@ -37,7 +37,7 @@ class About(_Part):
     """Where it comes from."""
 
 
-class MeasureOutcome(_Part):
+class MeasureOutcome(_OutcomePart):
     """What a measure found."""
 
     name: str
@@ -58,7 +58,7 @@ class MeasureOutcome(_Part):
     exhibits: Exhibits = Field({}, exclude=True, repr=False)
 
 
-class StepOutcome(_Part):
+class StepOutcome(_OutcomePart):
     """What a masking step did."""
 
     method: str
@@ -75,11 +75,13 @@ class StepOutcome(_Part):
     """What it does not protect against."""
     figures: dict[str, Any] | None
     """The method's own figures, if it has any; a policy may name the judged ones."""
+    name: SkipJsonSchema[str] = Field("", exclude=True, repr=False)
+    about: SkipJsonSchema[About | None] = Field(None, exclude=True, repr=False)
     exhibits: Exhibits = Field({}, exclude=True, repr=False)
     solution_exhibits: Exhibits = Field({}, exclude=True, repr=False)
 
 
-class RuleOutcome(_Part):
+class RuleOutcome(_OutcomePart):
     """A rule of the policy, and whether it holds."""
 
     rule: str
@@ -90,7 +92,7 @@ class RuleOutcome(_Part):
     """Whether it holds. A release is published only if all of them do."""
 
 
-class Resumed(_Part):
+class Resumed(_OutcomePart):
     """What a run with --resume took over from its checkpoint."""
 
     passes: int
@@ -99,7 +101,7 @@ class Resumed(_Part):
     """Masked files that were not written again."""
 
 
-class Outcome(_Part):
+class Outcome(_OutcomePart):
     """What came of `dpmask run`. Keys that the run did not come to are absent.
 
     While a run is under way its result.json has the status `running` and the job's name only.

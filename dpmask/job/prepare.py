@@ -15,7 +15,6 @@ from dpmask.job.measures import named_columns
 from dpmask.job.model import Job
 from dpmask.lake.footers import glob_root
 from dpmask.lake.storage import Place
-from dpmask.measures import find_measure
 from dpmask.release.manifest import canonical
 from dpmask.release.publish import Standing, standing_release
 from dpmask.table.lake import Lake, read_lake
@@ -50,8 +49,8 @@ class Prepared(NamedTuple):
 
     def subkey(self, purpose: str) -> Subkey:
         """A key for this release: other steps, another name or size of the table draw anew; other blocks do not."""
-        said = [self.job.file.name, self.job.steps, self.lake.rows]
-        return self.key.subkey(canonical(said).decode()).subkey(purpose)
+        described = [self.job.file.name, self.job.steps, self.lake.rows]
+        return self.key.subkey(canonical(described).decode()).subkey(purpose)
 
     @property
     def versions(self) -> str:
@@ -81,7 +80,7 @@ def open_lake(job: Job) -> Lake:
 
 
 def in_the_way(target: Place) -> TargetError:
-    """What is said when another release, or a damaged one, stands at the target."""
+    """The error where another release, or a damaged one, stands at the target."""
     return TargetError(
         f"{target.url}: holds another release (another job, input, key or signer), or a damaged one. "
         "Choose another target, or replace it with --overwrite."
@@ -165,7 +164,7 @@ def _check_steps(job: Job, lake: Lake) -> None:
         table = replace(table, steps=(*table.steps, planned))
     for number, measure in enumerate(job.measures):
         path = ("measure", number)
-        _under(job, path, lambda m=measure: find_measure(m.measure).require(lake.schema, m.parameters, m.name))
+        _under(job, path, lambda m=measure: m.definition.require(lake.schema, m.parameters, m.name))
         _refuse_replaced(job, path, list(named_columns(list(measure.parameters.values()))))
         _refuse_identifiers(job, path, list(named_columns(list(measure.parameters.values()))))
 
@@ -222,6 +221,8 @@ def check_writable(place: Place) -> None:
 
 def _run_digest(job: Job, lake: Lake, key: Key) -> str:
     """What makes two runs the same: the job, but for its folders, the input and the key."""
-    said = job.file.model_dump(exclude={"source", "target", "private", "key", "seed", "mask"}) | {"mask": job.steps}
+    described = job.file.model_dump(exclude={"source", "target", "private", "key", "seed", "mask"}) | {
+        "mask": job.steps
+    }
     files = [[file.name, file.size, file.footer] for file in lake.files]
-    return hmac.digest(key.subkey("run").secret, canonical([said, files]), "sha256").hex()[:32]
+    return hmac.digest(key.subkey("run").secret, canonical([described, files]), "sha256").hex()[:32]

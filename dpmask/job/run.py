@@ -14,14 +14,14 @@ from dpmask.job.metrics import exposition, metrics_file
 from dpmask.job.model import read_job
 from dpmask.job.outcome import Outcome
 from dpmask.job.prepare import folders
-from dpmask.job.stages import Run, run
+from dpmask.job.stages import JobRun, run
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import read_private_key
 
 _RESULT = "result.json"
 _INTERRUPTED = {
     False: "Interrupted; nothing was published.",
-    True: "Interrupted while publishing: the release may stand. Run the job again, or dpmask verify.",
+    True: "Interrupted while publishing: the release may stand. JobRun the job again, or dpmask verify.",
 }
 
 
@@ -37,7 +37,7 @@ def run_job(
     watcher: Watcher | None = None,
     record: Sink | None = None,
 ) -> Outcome:
-    """Run a job. The outcome, with its ``exit_code``, is also written to the private folder.
+    """JobRun a job. The outcome, with its ``exit_code``, is also written to the private folder.
 
     ``watcher`` follows the run's progress, ``record`` gets each of its events; ``metrics`` is a file for Prometheus.
     """
@@ -55,7 +55,7 @@ def run_job(
         (log.place / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
         signer = read_private_key(sign) if sign else None
         with listening(recorder.passes, recorder.retried), connected(scheduler, cluster):
-            run(Run(job, recorder, overwrite, signer, resume))
+            run(JobRun(job, recorder, overwrite, signer, resume))
     except KeyboardInterrupt:
         _fail(recorder, Interrupted(_INTERRUPTED[recorder.outcome.stage in {"publish", "verify"}]))
     except Exception as error:

@@ -35,7 +35,7 @@ _REPORT = "report.html"
 
 
 @dataclass(frozen=True)
-class Run:
+class JobRun:
     """One run: how it was asked for, and where what comes of it is recorded."""
 
     job: Job
@@ -55,7 +55,7 @@ class Run:
         return True
 
 
-def run(this: Run) -> None:
+def run(this: JobRun) -> None:
     """Take a job through all its stages; the recorder has the outcome."""
     with this.recorder.during("read"):
         prepared = prepare(this.job, overwrite=this.overwrite)
@@ -74,7 +74,7 @@ def _folder(prepared: Prepared) -> Place:
     return prepared.private / prepared.run
 
 
-def _release(this: Run, prepared: Prepared, checkpoint: Checkpoint) -> None:
+def _release(this: JobRun, prepared: Prepared, checkpoint: Checkpoint) -> None:
     """All stages after reading; a failure leaves a checkpoint to go on from."""
     folder, recorder = _folder(prepared), this.recorder
     with checkpoint.journal(resume=this.resume) as journal:
@@ -101,7 +101,7 @@ def _release(this: Run, prepared: Prepared, checkpoint: Checkpoint) -> None:
         _verify(this, prepared)
 
 
-def _clear(this: Run, prepared: Prepared, checkpoint: Checkpoint) -> None:
+def _clear(this: JobRun, prepared: Prepared, checkpoint: Checkpoint) -> None:
     """Delete what no later run can use."""
     (_folder(prepared) / STAGING).clear()
     checkpoint.clear()
@@ -124,7 +124,7 @@ class Measured:
     """Distributions and correlations, if they were asked for."""
 
 
-def mask_and_measure(this: Run, prepared: Prepared, own: Place, *, compared: bool = False) -> Measured:
+def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: bool = False) -> Measured:
     """Mask the table into a private folder, measure what would be published, and judge it by the policy.
 
     With ``compared``, distributions and correlations are counted in the same pass, for the report.
@@ -137,7 +137,7 @@ def mask_and_measure(this: Run, prepared: Prepared, own: Place, *, compared: boo
         this.recorder.add(warnings=warned + _not_attacked(job) + _key_used_before(prepared))
         found = _comparison(prepared, table) if compared else None
         observation = Observation(found.before, found.after, merge_counts) if found else Observation()
-        files, seen = stage(prepared.lake, table, prepared.columns, folder, observation)
+        files, summaries = stage(prepared.lake, table, prepared.columns, folder, observation)
         flush()
         this.recorder.add(rows=table.rows)
     with this.recorder.during("measure"):
@@ -146,7 +146,7 @@ def mask_and_measure(this: Run, prepared: Prepared, own: Place, *, compared: boo
         figures = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
         judged = figures | results
     verdicts = [judge(rule, judged[rule.measure]) for rule in job.rules]
-    return Measured(fitted, folder, files, table, results, judged, verdicts, found.result(*seen) if found else {})
+    return Measured(fitted, folder, files, table, results, judged, verdicts, found.result(*summaries) if found else {})
 
 
 def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
@@ -185,7 +185,7 @@ def _comparison(prepared: Prepared, table: Table) -> Comparison:
     return comparison(prepared.lake, table, masked, sorted(both, key=lambda name: name not in masked))
 
 
-def _publish(this: Run, prepared: Prepared, done: Measured, found: Account) -> None:
+def _publish(this: JobRun, prepared: Prepared, done: Measured, found: Account) -> None:
     if prepared._replace(lake=open_lake(prepared.job)).versions != prepared.versions:
         raise InputError(f"{prepared.job.file.source}: changed while the run was under way. Nothing was published.")
     files, public, old = done.files, found.public(), prepared.standing
@@ -206,7 +206,7 @@ def _publish(this: Run, prepared: Prepared, done: Measured, found: Account) -> N
     this.recorder.add(status="released", release=prepared.target.full_url, files=len(files), release_bytes=size)
 
 
-def _verify(this: Run, prepared: Prepared) -> None:
+def _verify(this: JobRun, prepared: Prepared) -> None:
     public_key = this.signer.public_key() if this.signer else None
     try:
         verify(prepared.target.full_url, public_key)
@@ -214,7 +214,7 @@ def _verify(this: Run, prepared: Prepared) -> None:
         raise StorageError(f"The release was published but does not verify; do not use it.\n{error}") from None
 
 
-def _already_released(this: Run, prepared: Prepared) -> bool:
+def _already_released(this: JobRun, prepared: Prepared) -> bool:
     """Whether this very release stands at the target, whole; another one was refused when the job was prepared."""
     old = prepared.standing
     if old is None or old.manifest is None or old.run != prepared.run:
@@ -238,7 +238,7 @@ def _already_released(this: Run, prepared: Prepared) -> bool:
     return True
 
 
-def _record_already_released(this: Run, prepared: Prepared) -> None:
+def _record_already_released(this: JobRun, prepared: Prepared) -> None:
     report, standing = _folder(prepared) / _REPORT, prepared.standing
     this.recorder.add(status="already released", release=prepared.target.full_url, report=report.full_url)
     if standing is not None and standing.manifest is not None:

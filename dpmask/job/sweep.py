@@ -21,10 +21,11 @@ from dpmask.job.events import Recorder
 from dpmask.job.job_text import JobText, KeyPath
 from dpmask.job.model import Job, understood
 from dpmask.job.prepare import Prepared, folders, prepare
-from dpmask.job.stages import Run, mask_and_measure
+from dpmask.job.stages import JobRun, mask_and_measure
 from dpmask.lake.storage import Place
 from dpmask.release.policy import Rule, judge
 from dpmask.report.page import map_page
+from dpmask.results import Result
 
 _OVER = re.compile(r"\s*([^=]+?)\s*=\s*(.+)\s*", re.DOTALL)
 _KEPT = "sweep"
@@ -115,7 +116,9 @@ def _goals(job: Job, risk: str | None, loss: str | None) -> tuple[Goal, Goal]:
     judged = {measure.name: measure.judged for measure in job.measures}
     judged |= {name: method.judged for name, method in zip(job.names, job.methods, strict=True) if method.judged}
     risks = [Goal(m.name, "rate") for m in job.measures if "rate" in m.judged]
-    losses = [Goal(m.name, "value") for m in job.measures if "value" in m.judged and m.larger_loses]
+    losses = [
+        Goal(m.name, "value") for m in job.measures if "value" in m.judged and not m.definition.result.larger_is_better
+    ]
     losses += [Goal(name, "loss") for name, fields in judged.items() if "loss" in fields]
     return _goal("risk", risk, risks, judged), _goal("loss", loss, losses, judged)
 
@@ -168,7 +171,7 @@ def _measured(prepared: Prepared, progress: Callable[[str], None]) -> dict[str, 
     """Mask, measure and judge, in a folder of its own: a release of the same job is not touched. No file is kept."""
     own = prepared.private / _KEPT / prepared.run
     with own.locked():
-        done = mask_and_measure(Run(prepared.job, Recorder(_Stages(progress))), prepared, own)
+        done = mask_and_measure(JobRun(prepared.job, Recorder(_Stages(progress))), prepared, own)
     own.clear()
     values = {
         f"{name}.{field}": judge(Rule("", name, field, "<=", 0.0), result).judged
@@ -183,7 +186,7 @@ def _measured(prepared: Prepared, progress: Callable[[str], None]) -> dict[str, 
         "values": values,
         "holds": not broken,
         "broken": broken,
-        "about": {name: result.described() for name, result in done.results.items()},
+        "about": {name: one.described() for name, one in done.judged.items() if isinstance(one, Result)},
     }
 
 

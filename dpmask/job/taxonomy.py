@@ -38,8 +38,8 @@ def check_taxonomy(file: str, lake: str, column: str | None) -> CheckedTaxonomy:
         f"{name}: {len(known)} values on {tree.levels} levels, {used} of them in the lake; {covered:,} of "
         f"{source.rows:,} records covered, {found.missing:,} missing"
     )
-    message = f"{_WHO}: column '{name}': {describe_lacking(lacking)}" if lacking else None
-    return CheckedTaxonomy(list(_lines(tree, found.texts, 0)), summary, message)
+    problem = f"{_WHO}: column '{name}': {describe_lacking(lacking)}" if lacking else None
+    return CheckedTaxonomy(list(_lines(tree, found.texts, 0)), summary, problem)
 
 
 def _lines(branch: Branch, counts: Mapping[str, int], depth: int) -> Iterator[str]:

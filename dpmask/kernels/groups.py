@@ -22,7 +22,7 @@ Counts = NDArray[np.int64]
 _DENSE = 1 << 20  # entries of a table of groups x codes that is made at once
 
 
-class Cells(NamedTuple):
+class GroupCells(NamedTuple):
     """Different rows: their key, the codes of their sensitive values, and how often each occurs."""
 
     keys: RowKeys
@@ -62,7 +62,7 @@ NOBODY = 1 << 62
 """The size of the smallest of no groups."""
 
 
-def cells(keys: RowKeys, codes: Sequence[Counts]) -> Cells:
+def cells(keys: RowKeys, codes: Sequence[Counts]) -> GroupCells:
     """The different rows of a block."""
     whole = keys
     for column in codes:
@@ -70,25 +70,27 @@ def cells(keys: RowKeys, codes: Sequence[Counts]) -> Cells:
     groups = grouped(whole)
     rows = groups.order[groups.starts]
     matrix = np.array([column[rows] for column in codes], np.int64).reshape(len(codes), len(rows))
-    return Cells(keys.at(rows), matrix, groups.sums(np.ones(len(whole.first), np.int64)))
+    return GroupCells(keys.at(rows), matrix, groups.sums(np.ones(len(whole.first), np.int64)))
 
 
-def split_cells(found: Cells, shards: int) -> list[Cells]:
+def split_cells(found: GroupCells, shards: int) -> list[GroupCells]:
     """The cells of each shard: all of a group go to the same one."""
     place = found.keys.first % np.uint64(shards)
     picked = [np.flatnonzero(place == shard) for shard in range(shards)]
-    return [Cells(found.keys.at(rows), found.codes[:, rows], found.times[rows]) for rows in picked]
+    return [GroupCells(found.keys.at(rows), found.codes[:, rows], found.times[rows]) for rows in picked]
 
 
-def join_cells(parts: Sequence[Cells]) -> Cells:
+def join_cells(parts: Sequence[GroupCells]) -> GroupCells:
     """All cells together; equal ones may stand more than once."""
     keys = RowKeys(*(np.concatenate(lane) for lane in zip(*(part.keys for part in parts), strict=True)))
-    return Cells(
+    return GroupCells(
         keys, np.concatenate([part.codes for part in parts], axis=1), np.concatenate([part.times for part in parts])
     )
 
 
-def measure_groups(found: Cells, sensitive: Sequence[Sensitive], k: int, register: Cells | None = None) -> Groups:
+def measure_groups(
+    found: GroupCells, sensitive: Sequence[Sensitive], k: int, register: GroupCells | None = None
+) -> Groups:
     """The groups of a shard, with the worst spread of each sensitive column; a register's groups are matched."""
     groups = grouped(found.keys)
     sizes = groups.sums(found.times)
@@ -141,7 +143,7 @@ def _ordered_distance(group: Counts, code: Counts, p: Floats, groups: int, share
     return worst / max(len(shares) - 1, 1)
 
 
-def _matched(keys: RowKeys, sizes: Counts, register: Cells) -> float:
+def _matched(keys: RowKeys, sizes: Counts, register: GroupCells) -> float:
     """Sum over groups of min(f, F) / F, f records here and F in the register: who can be found by picking one of F."""
     both = RowKeys(*(np.concatenate(lane) for lane in zip(keys, register.keys, strict=True)))
     groups = grouped(both)

@@ -73,22 +73,22 @@ class RankedShard(NamedTuple):
     size: int
 
 
-class Values(NamedTuple):
+class PlacedValues(NamedTuple):
     """Values with the positions of their records."""
 
     records: Counts
     values: Floats
 
 
-def split_values(values: Floats, first: int, cuts: Floats) -> list[Values]:
+def split_values(values: Floats, first: int, cuts: Floats) -> list[PlacedValues]:
     """A block's present values, by the range they fall in."""
     present = np.flatnonzero(~np.isnan(values))
     place = np.searchsorted(cuts, values[present], "right")
     rows = [present[place == number] for number in range(len(cuts) + 1)]
-    return [Values(some + first, values[some]) for some in rows]
+    return [PlacedValues(some + first, values[some]) for some in rows]
 
 
-def rank_shard(original: Sequence[Values], masked: Sequence[Values]) -> RankedShard:
+def rank_shard(original: Sequence[PlacedValues], masked: Sequence[PlacedValues]) -> RankedShard:
     """The values of one range, each with its place among the masked ones."""
     x, y = _joined(original), _joined(masked)
     keys = np.sort(order_keys(y.values))
@@ -99,23 +99,23 @@ def rank_shard(original: Sequence[Values], masked: Sequence[Values]) -> RankedSh
     )
 
 
-def _joined(parts: Sequence[Values]) -> Values:
-    return Values(*(np.concatenate(one) for one in zip(*parts, strict=True)))
+def _joined(parts: Sequence[PlacedValues]) -> PlacedValues:
+    return PlacedValues(*(np.concatenate(one) for one in zip(*parts, strict=True)))
 
 
-def split_ranks(found: RankedShard, offset: int, stretch: int, stretches: int) -> list[tuple[Ranked, Ranked]]:
-    """Ranks in the whole column, by the stretch of records they belong to."""
+def split_ranks(found: RankedShard, offset: int, shard_rows: int, shards: int) -> list[tuple[Ranked, Ranked]]:
+    """Ranks in the whole column, by the shard of records they belong to."""
     parts = []
     for one in (found.masked, found.original):
-        place = one.records // stretch
-        rows = [np.flatnonzero(place == number) for number in range(stretches)]
+        place = one.records // shard_rows
+        rows = [np.flatnonzero(place == number) for number in range(shards)]
         parts.append([Ranked(one.records[r], one.below[r] + offset, one.through[r] + offset) for r in rows])
     return list(zip(*parts, strict=True))
 
 
-def inside_by_rank(parts: Sequence[tuple[Ranked, Ranked]], size: int, stretch: int) -> Inside:
-    """Originals inside the rank interval of their masked value, for one column and a stretch of records."""
-    masked, original = (_filled(ranks, stretch) for ranks in zip(*parts, strict=True))
+def inside_by_rank(parts: Sequence[tuple[Ranked, Ranked]], size: int, shard_rows: int) -> Inside:
+    """Originals inside the rank interval of their masked value, for one column and a shard of records."""
+    masked, original = (_filled(ranks, shard_rows) for ranks in zip(*parts, strict=True))
     pairs = (masked[1] > 0) & (original[0] >= 0)
     low, high = masked[0][pairs], masked[1][pairs] - 1  # L and R
     below, through = original[0][pairs], original[1][pairs]
@@ -127,10 +127,10 @@ def inside_by_rank(parts: Sequence[tuple[Ranked, Ranked]], size: int, stretch: i
     return Inside(np.array([inside], np.int64), np.array([count]), 0, 0)
 
 
-def _filled(ranks: Sequence[Ranked], stretch: int) -> tuple[Counts, Counts]:
+def _filled(ranks: Sequence[Ranked], rows: int) -> tuple[Counts, Counts]:
     """Below and through by record; -1 where a record has no value."""
-    below, through = np.full(stretch, -1), np.full(stretch, -1)
+    below, through = np.full(rows, -1), np.full(rows, -1)
     for one in ranks:
-        below[one.records % stretch] = one.below
-        through[one.records % stretch] = one.through
+        below[one.records % rows] = one.below
+        through[one.records % rows] = one.through
     return below, through

@@ -24,7 +24,7 @@ _BUFFER = 1 << 20
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """What a block takes from one file."""
 
     url: str
@@ -34,10 +34,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class LakeBlock:
     """A block: parts of files, and the schema and categories they must have."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
     schema: Any
     categories: dict[str, Any]
 
@@ -46,7 +46,7 @@ class Recipe:
         tables = [self._read_part(part, columns) for part in self.parts]
         return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
-    def cut(self, start: int, rows: int) -> Recipe:
+    def cut(self, start: int, rows: int) -> LakeBlock:
         """The same for some of the block's rows."""
         parts = []
         for part in self.parts:
@@ -60,7 +60,7 @@ class Recipe:
                 parts.append(replace(part, pieces=tuple(pieces)))
         return replace(self, parts=tuple(parts))
 
-    def _read_part(self, part: Part, columns: Sequence[str]) -> Rows:
+    def _read_part(self, part: FilePart, columns: Sequence[str]) -> Rows:
         stored = [column for column in columns if column not in part.hive]
         rows: Any = self._read_stored(part, stored) if stored else None
         count = sum(piece.rows for piece in part.pieces)
@@ -84,7 +84,7 @@ class Recipe:
             )
         return values
 
-    def _read_stored(self, part: Part, columns: list[str]) -> Rows:
+    def _read_stored(self, part: FilePart, columns: list[str]) -> Rows:
         if part.url.endswith(".csv"):
             typed = pa.schema([field for field in self.schema if field.name not in part.hive])
             (piece,) = part.pieces

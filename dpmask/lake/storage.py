@@ -131,7 +131,7 @@ class Place:
                     _settle(temporary)
                     os.link(temporary, self.path)
                 _settle(os.path.dirname(self.path))
-        except _Taken:
+        except _NameTaken:
             raise TargetError(f"{self.url}: another run has just published here. Look at its release first.") from None
 
     def replace(self, data: bytes, version: str) -> None:
@@ -147,7 +147,7 @@ class Place:
         try:
             with storage_errors(self.url, writing=True, conditional=True):
                 self.fs.pipe_file(self.path, data, IfMatch=f'"{version}"')
-        except _Taken:
+        except _NameTaken:
             raise self._changed() from None
 
     def _changed(self) -> TargetError:
@@ -226,7 +226,7 @@ def version_of(info: dict[str, Any]) -> str:
     return f"{info.get('size')}-{info.get('mtime') or info.get('LastModified') or info.get('last_modified')}"
 
 
-class _Taken(Exception):  # noqa: N818 - caught here, never seen
+class _NameTaken(Exception):  # noqa: N818 - caught here, never seen
     """A conditional write found somebody else's file."""
 
 
@@ -239,7 +239,7 @@ def storage_errors(url: str, *, writing: bool = False, conditional: bool = False
         raise
     except Exception as error:
         if conditional and (isinstance(error, FileExistsError) or "pre-conditions" in str(error)):
-            raise _Taken from None
+            raise _NameTaken from None
         raise _translated(error, url, writing) from None
 
 

@@ -8,16 +8,21 @@ measure by that object alone.
 from __future__ import annotations
 
 import inspect
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Flag, auto
-from typing import Any, Generic, TypeVar
+from functools import wraps
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from dpmask.errors import JobError
-from dpmask.results import Result
+from dpmask.measures import find_measure
+from dpmask.results import Result, Risk
 from dpmask.table.columns import require_numeric
 
 Found = TypeVar("Found", bound=Result)
+Attacked = TypeVar("Attacked", bound=Risk)
+Parameters = ParamSpec("Parameters")
 
 
 class Need(Flag):
@@ -101,6 +106,36 @@ class Measure(Generic[Found]):
             require_numeric(schema, parameters.get("columns", ()), who)
         else:
             self.check(schema, **parameters)
+
+
+class MeasureRequest(NamedTuple):
+    """A measure that a job or a user asks for: what the result is called, the measure, and its parameters."""
+
+    name: str
+    measure: str
+    parameters: dict[str, Any]
+
+    @property
+    def definition(self) -> Measure[Any]:
+        """The measure itself."""
+        return find_measure(self.measure)
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The numbers of the result that a policy may name."""
+        return self.definition.result.judged
+
+
+def timed(function: Callable[Parameters, Attacked]) -> Callable[Parameters, Attacked]:
+    """The function of a risk, whose result then has the seconds it took."""
+
+    @wraps(function)
+    def measured(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Attacked:
+        start = time.perf_counter()
+        found = function(*args, **kwargs)
+        return replace(found, seconds=time.perf_counter() - start)
+
+    return measured
 
 
 def require_integers(who: str, least: int, most: int | None = None, **values: object) -> None:

@@ -163,13 +163,13 @@ def _write(
     name, positions = _name(position.number), None
     if POSITION in rows.schema.names:
         positions, rows = rows.column(POSITION).to_numpy(), rows.drop_columns([POSITION])
-    seen, rows = after(rows.select(after.columns), position), keep_categories(rows, categories)
+    summary, rows = after(rows.select(after.columns), position), keep_categories(rows, categories)
     order = _write_pairing(folder, name, rows.num_rows, position, positions)
     if order is not None:
         rows = reordered(rows, order)
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}
     written = write_rows(rows, folder.staging / name)
-    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls), (before, seen)
+    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls), (before, summary)
 
 
 def staged_table(table: Table, columns: Sequence[str], folder: Folder) -> Table:

@@ -2,7 +2,7 @@
 
 A small summary for each block of each table: counts on a grid of round numbers, counts of categories, and sums for the
 correlations. A run takes them while it masks, so they cost no pass; two tables that are there already take one each.
-Where the grid lies follows from 2,000 masked values of each column, from five stretches of records; nothing in it comes
+Where the grid lies follows from 2,000 masked values of each column, from five runs of records; nothing in it comes
 from an original. Counts are exact, and the same for any partitioning. Memory per task: one block, and 16 KB for each
 column.
 """
@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmask.engine.passes import Span
+from dpmask.engine.tasks import Position
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
 from dpmask.kernels.order.histogram import Bars, Counts, Grid, common_bars, even_grid, grid_counts
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import floats, is_category, is_numeric, rounding_step
 from dpmask.table.encoders.texts import TextCounts
-from dpmask.table.sample_rows import stretches
+from dpmask.table.sample_rows import sample_rows
 from dpmask.table.table import Table
 
 MOST_CORRELATED = 30
@@ -59,7 +59,7 @@ class ColumnCounter:
         """The columns it needs."""
         return list(dict.fromkeys([*self.grids, *self.categories, *self.related]))
 
-    def __call__(self, rows: Rows, span: Span) -> ColumnCounts:
+    def __call__(self, rows: Rows, position: Position) -> ColumnCounts:
         """The counts of one block."""
         return ColumnCounts(
             [grid_counts(floats(rows, name), grid) for name, grid in self.grids.items()],
@@ -69,7 +69,7 @@ class ColumnCounter:
 
     def over(self, table: Table) -> ColumnCounts:
         """The counts of a whole table, in a pass over it."""
-        return table.reduce_rows(self.columns, self, merge_counts, "report: distributions")
+        return table.select(self.columns).with_positions().reduce(self, merge_counts, "report: distributions")
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,12 @@ class Comparison:
     def result(self, before: ColumnCounts, after: ColumnCounts) -> dict[str, Any]:
         """The distributions and correlations, ready for a report."""
         numbers = [name for name in self.columns if all(map(is_numeric, self.kinds[name]))]
-        sides = [
-            dict(zip(look.categories, seen.texts, strict=True))
-            for look, seen in ((self.before, before), (self.after, after))
-        ]
+        originals, released = (
+            dict(zip(counter.categories, counts.texts, strict=True))
+            for counter, counts in ((self.before, before), (self.after, after))
+        )
         drawn = _numbers(numbers, self.after.grids, before.counts, after.counts)
-        drawn |= {name: _category(name, sides[0].get(name), texts) for name, texts in sides[1].items()}
+        drawn |= {name: _category(name, originals.get(name), texts) for name, texts in released.items()}
         return {
             "columns": [drawn.get(name) or _not_drawn(name, self.kinds[name]) for name in self.columns],
             "correlations": _correlations(self.after.related, before.sums, after.sums),
@@ -133,15 +133,15 @@ def _grids(masked: Table, kinds: Mapping[str, tuple[Any, Any]]) -> dict[str, Gri
 
 
 def _sampled(table: Table, columns: tuple[str, ...]) -> list[Any]:
-    """Some values of each column, from the same few stretches of records however the table is cut into blocks."""
-    there = stretches(table)
+    """Some values of each column, from the same few runs of records however the table is cut into blocks."""
+    there = sample_rows(table)
     if not columns or not there.blocks:
         return [np.empty(0)] * len(columns)
-    parts = there.select(columns).with_positions().map(partial(_finite, columns), "report: ranges")
+    parts = there.select(columns).map(partial(_finite, columns), "report: ranges")
     return [np.concatenate(some) for some in zip(*parts, strict=True)]
 
 
-def _finite(columns: tuple[str, ...], rows: Rows, span: Span) -> list[Any]:
+def _finite(columns: tuple[str, ...], rows: Rows) -> list[Any]:
     """The finite values of each column, sorted: none is to be known by its place."""
     values = (floats(rows, name) for name in columns)
     return [np.sort(one[np.isfinite(one)]) for one in values]

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
-class Branch(NamedTuple):
+class OutlineBranch(NamedTuple):
     """A line of a tree, and the branches below it."""
 
     value: str
-    children: tuple[Branch, ...] = ()
+    children: tuple[OutlineBranch, ...] = ()
 
     @property
     def lines(self) -> int:
@@ -29,12 +29,12 @@ def line(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
-def outline(value: Any) -> tuple[Branch, ...]:
+def outline(value: Any) -> tuple[OutlineBranch, ...]:
     """A nested parameter as a tree; nothing for one that fits a line."""
     if isinstance(value, Mapping):
         return (_value(value),) if _is_tree(value) else tuple(_named(name, one) for name, one in value.items())
     if isinstance(value, list | tuple) and any(map(_is_nested, value)):
-        return tuple(Branch(line(one)) for one in value)
+        return tuple(OutlineBranch(line(one)) for one in value)
     return ()
 
 
@@ -47,10 +47,10 @@ def _is_tree(value: Mapping[str, Any]) -> bool:
     return isinstance(value.get("value"), str) and set(value) <= {"value", "children"}
 
 
-def _value(tree: Mapping[str, Any]) -> Branch:
-    return Branch(tree["value"], tuple(map(_value, tree.get("children", ()))))
+def _value(tree: Mapping[str, Any]) -> OutlineBranch:
+    return OutlineBranch(tree["value"], tuple(map(_value, tree.get("children", ()))))
 
 
-def _named(name: str, value: Any) -> Branch:
+def _named(name: str, value: Any) -> OutlineBranch:
     below = outline(value)
-    return Branch(name, below) if below else Branch(f"{name}: {line(value)}")
+    return OutlineBranch(name, below) if below else OutlineBranch(f"{name}: {line(value)}")

@@ -17,7 +17,8 @@ from dpmask.results import Exhibit
 
 def report_page(account: Mapping[str, Any], comparison: Mapping[str, Any]) -> str:
     """The internal report, from the whole account of a run and its compared columns."""
-    return _rendered("page.html.j2", {**account, **_compared(comparison)}, account["measures"])
+    with_figures = [step for step in account["steps"] if step.about]
+    return _rendered("page.html.j2", {**account, **_compared(comparison)}, [*with_figures, *account["measures"]])
 
 
 def public_page(
@@ -78,22 +79,22 @@ def _compared(comparison: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rendered(template: str, shown: Mapping[str, Any], measures: Sequence[Any]) -> str:
-    return _environment(measures).get_template(template).render(shown)
+def _rendered(template: str, shown: Mapping[str, Any], results: Sequence[Any]) -> str:
+    return _environment(results).get_template(template).render(shown)
 
 
-def _environment(measures: Sequence[Any], goals: Sequence[str] = ()) -> Environment:
+def _environment(results: Sequence[Any], goals: Sequence[str] = ()) -> Environment:
     environment = Environment(
         loader=PackageLoader("dpmask.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    by_name = {measure.name: measure for measure in measures}
+    by_name = {one.name: one for one in results}
     used: dict[str, Entry] = {}  # a page ends with the terms it refers to
     environment.globals.update(
         noted=lambda term: used.setdefault(term.name, term),
         terms=lambda: sorted(used.values(), key=lambda term: term.name.lower()),
         charts=chart.can_draw(),
         colours=(chart.BEFORE, chart.AFTER),
-        field_term=lambda field, measure=None: field_term(field, measure and _term_source(measure)),
+        field_term=lambda field, result=None: field_term(field, _term_source(result)),
         measure_term=lambda measure: measure_term(_term_source(measure)),
     )
     environment.filters.update(
@@ -126,10 +127,10 @@ def _figure(value: Any) -> str:
     return f"{value:.6g}"
 
 
-def _rule_term(rule: str, measures: Mapping[str, Any]) -> Entry:
-    measure, _, rest = rule.partition(".")
-    found = measures.get(measure)
-    return field_term(rest.split()[0].rstrip("<>="), found and _term_source(found))
+def _rule_term(rule: str, results: Mapping[str, Any]) -> Entry:
+    name, _, rest = rule.partition(".")
+    found = results.get(name)
+    return field_term(rest.split()[0].rstrip("<>="), _term_source(found))
 
 
 def _attacks(measures: Sequence[Any]) -> list[dict[str, Any]]:
@@ -157,9 +158,9 @@ def _attack(measure: Any, field: str) -> dict[str, Any]:
     }
 
 
-def _term_source(measure: Any) -> dict[str, Any]:
-    """What the glossary needs of a measure."""
-    return {"name": measure.name, "about": measure.about.model_dump()}
+def _term_source(result: Any) -> Any:
+    """What the glossary needs of a measure or of a step, if it has any."""
+    return {"name": result.name, "about": result.about.model_dump()} if result and result.about else None
 
 
 def _plain(attacks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

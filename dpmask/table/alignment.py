@@ -179,7 +179,7 @@ class _Packed(NamedTuple):
         return pa.ipc.open_stream(pa.py_buffer(self.stream)).read_all()
 
 
-class _Part(NamedTuple):
+class _KeyedRows(NamedTuple):
     keys: RowKeys
     rows: _Packed
 
@@ -194,16 +194,16 @@ class _Shard(NamedTuple):
     extra: int
 
 
-def _split(column: str, side: str, shards: int, rows: Rows) -> list[_Part]:
+def _split(column: str, side: str, shards: int, rows: Rows) -> list[_KeyedRows]:
     if rows.column(column).null_count:
         raise InputError(f"Records cannot be paired by '{column}': it is missing in records of the {side}.")
     keys = row_keys(rows, [column])
     place = keys.first % np.uint64(shards)
     picked = [np.flatnonzero(place == shard) for shard in range(shards)]
-    return [_Part(keys.at(some), _Packed.of(rows.take(pa.array(some)))) for some in picked]
+    return [_KeyedRows(keys.at(some), _Packed.of(rows.take(pa.array(some)))) for some in picked]
 
 
-def _gather(column: str, schemas: Sequence[Any], original: list[_Part], masked: list[_Part]) -> _Shard:
+def _gather(column: str, schemas: Sequence[Any], original: list[_KeyedRows], masked: list[_KeyedRows]) -> _Shard:
     sides = []
     for parts, side in ((original, "original"), (masked, "masked table")):
         keys = RowKeys(*(np.concatenate(lane) for lane in zip(*(part.keys for part in parts), strict=True)))

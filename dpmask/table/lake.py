@@ -17,7 +17,7 @@ from dpmask.engine.tasks import Block
 from dpmask.errors import InputError, JobError
 from dpmask.lake.block_plan import Piece, plan_blocks
 from dpmask.lake.footers import DataFile, Facts, find_files
-from dpmask.lake.reading import Part, Recipe, open_parquet
+from dpmask.lake.reading import FilePart, LakeBlock, open_parquet
 from dpmask.lake.storage import Place
 from dpmask.table.columns import require_known
 from dpmask.table.table import Table
@@ -42,7 +42,7 @@ class Lake(Table):
         for number, file in enumerate(self.files):
             pieces = [Piece(number, group, 0, rows) for group, rows in enumerate(file.groups) if rows]
             rows = sum(file.groups)
-            recipe = _recipe(self.files, pieces, self.schema, self.blocks[0].content.categories)
+            recipe = _lake_block(self.files, pieces, self.schema, self.blocks[0].content.categories)
             blocks.append(Block(first, rows, recipe))
             first += rows
         return blocks
@@ -76,7 +76,7 @@ def read_lake(
     blocks, first = [], 0
     for pieces in plan:
         rows = sum(piece.rows for piece in pieces)
-        blocks.append(Block(first, rows, _recipe(files, pieces, schema, categories)))
+        blocks.append(Block(first, rows, _lake_block(files, pieces, schema, categories)))
         first += rows
     facts = {name: _facts(files, name) for name in schema.names}
     nullable = frozenset(name for name, fact in facts.items() if fact.nulls != 0)
@@ -137,9 +137,9 @@ def _categories(files: Sequence[DataFile], stored: Any, schema: Any) -> dict[str
     return {name: rows.column(name).chunk(0).dictionary for name in names}
 
 
-def _recipe(files: Sequence[DataFile], pieces: list[Piece], schema: Any, categories: dict[str, Any]) -> Recipe:
+def _lake_block(files: Sequence[DataFile], pieces: list[Piece], schema: Any, categories: dict[str, Any]) -> LakeBlock:
     parts = []
     for number, run in groupby(pieces, lambda piece: piece.file):
         file = files[number]
-        parts.append(Part(file.url, dict(file.hive), tuple(run), file.groups))
-    return Recipe(tuple(parts), schema, categories)
+        parts.append(FilePart(file.url, dict(file.hive), tuple(run), file.groups))
+    return LakeBlock(tuple(parts), schema, categories)

@@ -14,11 +14,11 @@ from dask.delayed import Delayed
 from dpmask.engine.tasks import Position, content_of, ready
 from dpmask.errors import JobError
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import require_known
+from dpmask.table.columns import require_known, require_numeric
 from dpmask.table.dropping import POSITION, PRESENT, with_gaps
 from dpmask.table.table import Reader, Table
 
-__all__ = ["POSITION", "PRESENT", "masked_name", "pair"]
+__all__ = ["POSITION", "PRESENT", "masked_name", "pair", "pair_numbers"]
 
 _MASKED = " (masked)"
 
@@ -39,6 +39,14 @@ def pair(original: Any, masked: Any, columns: Sequence[str], who: str, *, marks:
     from dpmask.table.frames import join
 
     return join(original, masked, columns, masked_name, who, (POSITION, PRESENT) if marks else ())
+
+
+def pair_numbers(original: Any, masked: Any, columns: Sequence[str], who: str) -> tuple[Table, list[str]]:
+    """The same of columns that must be numeric in both, and their names there: as they were, then masked."""
+    pairs = pair(original, masked, columns, who)
+    names = [*columns, *map(masked_name, columns)]
+    require_numeric(pairs.masked_schema, names, who)
+    return pairs, names
 
 
 def _by_position(original: Table, masked: Table, columns: Sequence[str], who: str, marks: bool) -> Table:

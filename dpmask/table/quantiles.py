@@ -68,7 +68,7 @@ def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: 
     """For each column the values at the ranks that ``ranks`` names; none where the column has no value."""
     samples = _sampled(table, columns, label)
     wanted = [list(ranks(sample.values)) if sample.values else [] for sample in samples]
-    searches = [Search(rows, sample) for rows, sample in zip(wanted, samples, strict=True)]
+    searches = [RankSearch(rows, sample) for rows, sample in zip(wanted, samples, strict=True)]
     splitters = [search.splitters() for search in searches]
     while any(len(cuts) for cuts in splitters):
         counted = _positions(table, columns, splitters, f"{label}: count")
@@ -108,7 +108,7 @@ def sampled_splitters(table: Table, columns: Sequence[str], parts: int, label: s
     ]
 
 
-class Search:
+class RankSearch:
     """Where the wanted ranks of one column lie: answered, or in a bracket that narrows with every count."""
 
     def __init__(self, ranks: Sequence[int], sample: Sample) -> None:

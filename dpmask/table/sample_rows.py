@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from dpmask.engine.tasks import Block, content_of
-from dpmask.lake.reading import Recipe, Rows
+from dpmask.lake.reading import LakeBlock, Rows
 from dpmask.table.table import Table
 
 _COUNT, _LENGTH = 5, 400
 
 
-def stretches(table: Table) -> Table:
+def sample_rows(table: Table) -> Table:
     """400 records from the middle of each fifth, the same however the table is cut into blocks; or all, if it has few.
 
     Positions are what they were, so every step masks these records as it masks the whole table. A lake's row groups are
@@ -34,7 +34,9 @@ def stretches(table: Table) -> Table:
 
 
 def _cut(content: Any, start: int, rows: int) -> Any:
-    return content.cut(start, rows) if isinstance(content, Recipe) else content_of(partial(_Cut, start, rows), content)
+    return (
+        content.cut(start, rows) if isinstance(content, LakeBlock) else content_of(partial(_Cut, start, rows), content)
+    )
 
 
 @dataclass(frozen=True, repr=False)

@@ -176,7 +176,7 @@ class Table:
     def select(self, columns: Sequence[str], before: BlockObserver | None = None) -> Collection[Any]:
         """The table's blocks as rows with these columns.
 
-        With ``before``, which looks at stored columns before any step, as a pair of what it returns and the rows.
+        With ``before``, which observes stored columns before any step, as a pair of what it returns and the rows.
         """
         return Collection(self.blocks, self.reader(columns, before))
 
@@ -245,11 +245,11 @@ def _read(
     position: Position,
 ) -> Any:
     rows = content.read(needed)
-    seen = None if before is None else before(rows.select(before.columns), position)
+    summary = None if before is None else before(rows.select(before.columns), position)
     for step in steps:
         rows = step.mask_rows(rows, position.first)
     rows = rows.select(columns)
-    return rows if before is None else (seen, rows)
+    return rows if before is None else (summary, rows)
 
 
 def _on_rows(function: Callable[[Rows, Position], Any], read: Reader, content: Any, position: Position) -> Any:

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import inspect
 import json
-import logging
 import math
 import pickle
-import re
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 
+from dpmask.engine.collection import itself
 from dpmask.errors import DpmaskError
 from dpmask.guide import page
 from dpmask.measures import MEASURES
 from dpmask.measures.measure import Measure
 from dpmask.results import Loss, Plain, Result
 from dpmask.table.table import Frame
+from dpmask.testing.tables import Recognisable, logged
 
 if TYPE_CHECKING:
     from distributed import Client
 
 _PARTITIONS = (1, 4)
 _SAME = 1e-9
-_LONG = 6  # letters and digits that a count or a word in a message does not have by chance
 
 
 def check_measure(
@@ -56,14 +56,17 @@ def check_measure(
     >>> check_measure(MEASURE, original, original + 0.5)
     """
     given = _with_columns(measure, original, masked, parameters)
-    secrets = _secrets(original, masked)
-    with _recorded() as messages:
+    texts: list[str] = []
+    with logged(texts), warnings.catch_warnings(record=True) as warned:
         result = measure.function(original, masked, **given)
         _check_result(measure, result)
         _check_partitions(measure, (original, masked), given, result, client)
         _check_identity(measure, original, given)
-        texts = _refusals(measure, original, masked, given)
-    _check_secrets(measure, secrets, [*texts, *messages, repr(result), result.explain(), result._repr_html_()])
+        texts += _refusals(measure, original, masked, given)
+    texts += [*(str(one.message) for one in warned), repr(result), result.explain(), result._repr_html_()]
+    secrets = Recognisable(pd.concat([original, masked]), repr(given))
+    shown = any(map(secrets.found_in, texts))
+    _require(not shown, measure, "a record's value is in a repr, an explanation, a log line or an error")
     _check_documented(measure)
 
 
@@ -112,11 +115,7 @@ def _in_parts(frame: Frame, partitions: int) -> Frame:
     end = int(frame.index[-1]) + 1
     cuts = [end * number // partitions for number in range(partitions + 1)]
     pieces = [frame.loc[(frame.index >= low) & (frame.index < high)] for low, high in pairwise(cuts)]
-    return dd.from_map(_piece, [*pieces, frame.iloc[:0]], meta=frame.iloc[:0], divisions=(*cuts, end + 1))
-
-
-def _piece(frame: Frame) -> Frame:
-    return frame
+    return dd.from_map(itself, [*pieces, frame.iloc[:0]], meta=frame.iloc[:0], divisions=(*cuts, end + 1))
 
 
 def _check_identity(measure: Measure[Any], original: Frame, given: dict[str, Any]) -> None:
@@ -150,33 +149,6 @@ def _refusal(measure: Measure[Any], case: str, tables: tuple[Frame, Frame], give
         return str(error)
     except Exception as error:
         raise AssertionError(f"{measure.name}: {case}: {type(error).__name__} instead of a DpmaskError") from error
-
-
-def _secrets(*tables: Frame) -> set[str]:
-    """The records' values as texts, those long enough not to occur by chance."""
-    values = {str(value) for table in tables for name in table for value in table[name].dropna().unique()}
-    return {value for value in values if len(re.sub(r"\W", "", value)) >= _LONG}
-
-
-def _check_secrets(measure: Measure[Any], secrets: set[str], texts: list[str]) -> None:
-    words = {word for text in texts for word in re.findall(r"[-\w.+]+", text)}
-    words |= {word.rstrip(".") for word in words}
-    _require(not secrets & words, measure, "a record's value is in a repr, an explanation, a log line or an error")
-
-
-@contextmanager
-def _recorded() -> Iterator[list[str]]:
-    """What is logged or warned of meanwhile."""
-    messages: list[str] = []
-    handler = logging.Handler(logging.INFO)
-    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
-    logging.getLogger().addHandler(handler)
-    try:
-        with warnings.catch_warnings(record=True) as warned:
-            yield messages
-        messages += [str(one.message) for one in warned]
-    finally:
-        logging.getLogger().removeHandler(handler)
 
 
 def _check_documented(measure: Measure[Any]) -> None:

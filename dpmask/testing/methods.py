@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any
 
@@ -20,7 +19,7 @@ from dpmask.guide import pages
 from dpmask.masking import METHODS
 from dpmask.masking.method import FittedMethod, Method
 from dpmask.table.table import as_table
-from dpmask.testing.tables import Recognisable, in_partitions, require_alike
+from dpmask.testing.tables import Recognisable, in_partitions, logged, require_alike
 
 _SEED = 7
 _PARTITIONS = (1, 3, 7)
@@ -57,7 +56,7 @@ def check_method(method: Method[Any], table: Any, *, client: Any = None) -> None
     """
     frame = table if isinstance(table, pd.DataFrame) else as_table(table, "check_method").to_dask().compute()
     case = _Case(method, frame, client)
-    with case.reading_logs():
+    with logged(case.texts):
         for name, check in _CHECKS.items():
             try:
                 check(case)
@@ -96,26 +95,6 @@ class _Case:
             return
         assert set(masked.index) <= set(frame.index), "the index differs"
         assert self.method.drops or len(masked) == len(frame), "records were lost"
-
-    @contextmanager
-    def reading_logs(self) -> Iterator[None]:
-        handler, root = _Texts(self.texts), logging.getLogger()
-        root.addHandler(handler)
-        try:
-            yield
-        finally:
-            root.removeHandler(handler)
-
-
-class _Texts(logging.Handler):
-    """What is logged, as texts."""
-
-    def __init__(self, texts: list[str]) -> None:
-        super().__init__()
-        self.texts = texts
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
 
 
 def _contract(case: _Case) -> None:

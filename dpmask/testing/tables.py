@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+
+from dpmask.engine.collection import itself
 
 _DIGITS = 5
 """A number of fewer digits may stand in a text by chance."""
@@ -22,11 +26,19 @@ def in_partitions(frame: pd.DataFrame, partitions: int) -> Any:
     cuts = [len(frame) * number // partitions for number in range(partitions + 1)]
     pieces = [frame.iloc[low:high] for low, high in pairwise(cuts)]
     pieces.insert(1, frame.iloc[:0])
-    return dd.from_map(_itself, pieces, meta=frame.iloc[:0])
+    return dd.from_map(itself, pieces, meta=frame.iloc[:0])
 
 
-def _itself(piece: pd.DataFrame) -> pd.DataFrame:
-    return piece
+@contextmanager
+def logged(texts: list[str]) -> Iterator[None]:
+    """Add to ``texts`` what is logged meanwhile."""
+    handler, root = logging.Handler(), logging.getLogger()
+    handler.emit = lambda record: texts.append(record.getMessage())  # type: ignore[method-assign]
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
 
 
 def require_alike(found: pd.DataFrame, expected: pd.DataFrame, tolerance: float = 0.0) -> None:

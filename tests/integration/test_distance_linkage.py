@@ -9,7 +9,6 @@ from linkage_reference import linkage, mahalanobis, ridge
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.measures.risk import linkage_attack
 
 LINK = dpmask.risk.distance_linkage
 SETS = {"job": {"office": ["clerk", "teacher"], "any": ["clerk", "teacher", "smith", "farmer"]}}
@@ -163,7 +162,7 @@ def test_partitions_do_not_matter(partitions, client):
 
 
 @pytest.mark.parametrize("kind", ["embedded", "cluster"])
-def test_lakes_pair_by_position(tmp_path, request, kind, monkeypatch):
+def test_lakes_pair_by_position(tmp_path, request, kind, limit):
     if kind == "cluster":
         request.getfixturevalue("client")
     columns = ["income", "age", "region", "rate", "children", "member", "money", "name"]
@@ -174,7 +173,7 @@ def test_lakes_pair_by_position(tmp_path, request, kind, monkeypatch):
     alone = LINK(frame, masked, columns=columns)
     together = LINK(lake, lake.masked_by(step), columns=columns)
     assert together.known == pytest.approx(alone.known, abs=1e-9)
-    monkeypatch.setattr(linkage_attack, "_TOGETHER", 100)  # block by block
+    limit(attacked_records=100)  # block by block
     apart = LINK(lake, lake.masked_by(step), columns=columns)
     assert apart.known == pytest.approx(alone.known, abs=1e-9)
     assert apart.mahalanobis == pytest.approx(alone.mahalanobis, abs=1e-9)

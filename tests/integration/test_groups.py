@@ -114,8 +114,8 @@ def alone(frame, masked):
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_groups_do_not_depend_on_partitions(frame, masked, alone, partitions, client, monkeypatch):
-    monkeypatch.setattr(measure, "_SHARD_ROWS", 1500)
+def test_groups_do_not_depend_on_partitions(frame, masked, alone, partitions, client, limit):
+    limit(group_shard_rows=1500)
     found = dpmask.risk.groups(
         in_parts(frame, partitions), in_parts(masked, partitions), quasi=QUASI[0], sensitive=SENSITIVE
     )
@@ -124,9 +124,8 @@ def test_groups_do_not_depend_on_partitions(frame, masked, alone, partitions, cl
     assert (found.smallest, found.uniques, found.below) == (alone.smallest, alone.uniques, alone.below)
 
 
-def test_shards_that_do_not_fit_in_memory_find_the_same(frame, masked, alone, monkeypatch, limit):
-    monkeypatch.setattr(measure, "_SHARD_ROWS", 300)
-    limit(memory_share=0.0)
+def test_shards_that_do_not_fit_in_memory_find_the_same(frame, masked, alone, limit):
+    limit(group_shard_rows=300, memory_share=0.0)
     found = dpmask.risk.groups(frame, masked, quasi=QUASI[0], sensitive=SENSITIVE)
     assert found.parts == pytest.approx(dict(alone.parts), rel=1e-9)
 

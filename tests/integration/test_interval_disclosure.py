@@ -49,8 +49,8 @@ def reference(frame, masked, columns):
 
 
 @pytest.mark.parametrize("rows", [5, 30, 700])
-def test_it_equals_a_plain_reference(rows, monkeypatch):
-    monkeypatch.setattr(measure, "_STRETCH", 100)
+def test_it_equals_a_plain_reference(rows, limit):
+    limit(rank_shard_rows=100)
     frame, masked = table(rows, seed=rows)
     by_sd, by_rank, joint = reference(frame, masked, COLUMNS)
     found = dpmask.risk.interval_disclosure(frame, masked, columns=COLUMNS)
@@ -92,11 +92,11 @@ def test_untouched_and_permuted_columns():
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_it_does_not_depend_on_partitions(partitions, client, monkeypatch):
+def test_it_does_not_depend_on_partitions(partitions, client, limit):
     frame, masked = table(600)
 
     by_sd, by_rank, joint = reference(frame, masked, COLUMNS[1:])
-    monkeypatch.setattr(measure, "_STRETCH", 250)
+    limit(rank_shard_rows=250)
     found = dpmask.risk.interval_disclosure(
         in_parts(frame, partitions), in_parts(masked, partitions), columns=COLUMNS[1:]
     )

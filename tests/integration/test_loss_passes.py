@@ -13,9 +13,8 @@ import dpmask
 from dpmask.errors import JobError
 from dpmask.job.measures import passes_of as passes_counted
 from dpmask.job.measures import takers
-from dpmask.job.model import Measure
-from dpmask.measures.measure import Need
-from dpmask.measures.utility import quantile_search, summary
+from dpmask.measures.measure import MeasureRequest, Need
+from dpmask.measures.utility import summary
 from dpmask.measures.utility.shared_passes import shared_measures
 
 SHARED = tuple(shared_measures())
@@ -71,14 +70,14 @@ def test_passes_are_shared(tmp_path, limit):
     assert len(labels) == 2
 
 
-def test_what_is_too_much_to_gather_is_counted_in_a_fourth_pass(tmp_path, monkeypatch, limit):
+def test_what_is_too_much_to_gather_is_counted_in_a_fourth_pass(tmp_path, limit):
     small_samples(limit)
     write_lake(tmp_path / "lake", people(3000), row_group_size=300)
     lake = dpmask.read_lake(tmp_path / "lake", block_rows=400)
     masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))
     measure = partial(dpmask.utility.summarise, lake, masked, columns=["income", "age", "region"])
     expected, labels = passes_of(lambda: dict(measure()))
-    monkeypatch.setattr(quantile_search, "_GATHERED", 0)
+    limit(gathered_values=0)
     found, more = passes_of(lambda: dict(measure()))
     assert (len(labels), len(more)) == (3, 4)
     assert found == expected
@@ -126,7 +125,7 @@ def test_dropped_records_are_not_missing_values(cut, limit):
 
 
 def asked(*measures, columns):
-    return [Measure(f"my {name}", name, {"columns": columns}) for name in measures]
+    return [MeasureRequest(f"my {name}", name, {"columns": columns}) for name in measures]
 
 
 def test_losses_of_the_same_columns_share_passes_and_stay_the_same(tmp_path, limit):
@@ -136,7 +135,7 @@ def test_losses_of_the_same_columns_share_passes_and_stay_the_same(tmp_path, lim
     masked = lake.masked_by(dpmask.NoiseAddition(columns=["income", "age"], scale=0.1).fit(lake, seed=1))
     wanted = [
         *asked(*SHARED, columns=["income", "age"]),
-        Measure("small", "probabilistic_information_loss", {"columns": ["income", "age"], "n_ref": 50}),
+        MeasureRequest("small", "probabilistic_information_loss", {"columns": ["income", "age"], "n_ref": 50}),
         *asked("propensity", columns=["income", "age"]),
     ]
     found, labels = passes_of(lambda: {name: take() for name, take in takers(lake, masked, wanted).items()})

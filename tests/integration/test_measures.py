@@ -16,7 +16,7 @@ PARAMETERS = {
     "attribute_inference": {"columns": ["age", "hours"], "target": "income", "sample": 50},
     "known_records": {"columns": ["income", "hours"], "known": 5},
     "distance_linkage": {"columns": ["income", "age", "region"]},
-    "cluster_distance": {"clusters": 3, "starts": 1, "shift": 1e-3},
+    "cluster_distance": {"clusters": 3, "starts": 1, "shift": 1e-5},
     "misclassification": {"clusters": 3, "starts": 1},
     "partition_agreement": {"clusters": 2, "repeats": 1},
 }

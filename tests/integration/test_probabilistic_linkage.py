@@ -76,8 +76,8 @@ def links(agree, own, m, u):
 
 
 @pytest.mark.parametrize(("rows", "columns", "shard"), [(40, 1, 10), (200, 2, 50), (300, 4, 60), (300, 4, 10**6)])
-def test_it_equals_a_loop_over_all_pairs(rows, columns, shard, monkeypatch):
-    monkeypatch.setattr(measure, "_SHARD_ROWS", shard)
+def test_it_equals_a_loop_over_all_pairs(rows, columns, shard, limit):
+    limit(linkage_shard_rows=shard)
     frame, masked = (one[COLUMNS[:columns]] for one in table(rows, seed=rows))
     u, m, _, rates = reference(frame, masked)
     found = dpmask.risk.probabilistic_linkage(frame, masked, columns=COLUMNS[:columns])
@@ -143,11 +143,11 @@ def test_untouched_and_unrelated_files():
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_it_does_not_depend_on_partitions(partitions, client, monkeypatch):
+def test_it_does_not_depend_on_partitions(partitions, client, limit):
     frame, masked = (one[COLUMNS[1:]] for one in table(300))
 
     _, _, _, rates = reference(frame, masked)
-    monkeypatch.setattr(measure, "_SHARD_ROWS", 200)
+    limit(linkage_shard_rows=200)
     found = dpmask.risk.probabilistic_linkage(
         in_parts(frame, partitions), in_parts(masked, partitions), columns=COLUMNS[1:]
     )

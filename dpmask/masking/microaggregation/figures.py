@@ -162,13 +162,13 @@ _DRAWN = {
     "below_k": Exhibit("share", "records in groups smaller than expected"),
     "distinct_rows": Exhibit("number", "different rows"),
     "cells": Exhibit("number", "cells"),
-    "records_in_a_cell": Exhibit("text", "records in the smallest and the largest cell", term="cells"),
+    "records_in_a_cell": Exhibit("text", "records in the smallest and the largest cell"),
     "nearest_record": Exhibit("number", "smallest distance of a row to a record, in standard deviations"),
     "on_records": Exhibit("share", "rows that lie on a record"),
     "dominated": Exhibit("share", "centres of which one record makes up more than half"),
     "largest_weight_share": Exhibit("number", "largest share of one record in a centre"),
     "loss": Exhibit("number", "mean squared error of a standardised variable"),
-    "groups_by_size": Exhibit("sizes", "Group sizes", term="group_sizes"),
+    "groups_by_size": Exhibit("sizes", "Group sizes"),
 }
 
 

@@ -19,7 +19,7 @@ from dpmask.kernels.refinement.cells import keys_of
 from dpmask.kernels.refinement.dropped import Drops, Flags, contains
 from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.attributes import MISSING, SUPPRESSED, Attribute, Intervals, Ranged, Suppressed
-from dpmask.table.encoders.base import CodeEncoder, Look, learn
+from dpmask.table.encoders.base import CodeEncoder, Summarise, learn
 from dpmask.table.encoders.category import MOST_CODES, CategoryEncoder, category_encoder, taxonomy_encoder
 from dpmask.table.encoders.interval import (
     DistinctNumbers,
@@ -208,7 +208,7 @@ def masked_columns(
     source: Table, columns: Sequence[str], trees: Mapping[str, Branch], domains: Mapping[str, tuple[float, float]]
 ) -> list[MaskedColumn]:
     """Codes for every column; values that a taxonomy lacks, or outside of a domain, are refused here."""
-    looks: dict[str, Look[Any]] = {
+    looks: dict[str, Summarise[Any]] = {
         column: partial(DistinctNumbers.of, most=MOST_CODES, domain=domains[column])
         if column in domains
         else partial(TextCounts.of, most=MOST_CODES)

@@ -115,9 +115,9 @@ _MODELS = {
 }
 _COLUMNS = {
     "column": Exhibit("text"),
-    "values": Exhibit("number", term="synthesised"),
+    "values": Exhibit("number"),
     "reproduced": Exhibit("share"),
-    "on_plane": Exhibit("share", "on its model's hyperplane", term="on_planes"),
+    "on_plane": Exhibit("share", "on its model's hyperplane"),
     "clipped": Exhibit("number"),
     "rounded": Exhibit("number"),
     "loss": Exhibit("number", "mean squared error, standardised"),

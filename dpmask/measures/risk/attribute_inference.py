@@ -15,7 +15,6 @@ tables (three for a category). Memory per task: one block; the sample travels wi
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,14 +23,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, record_words_of
 from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, nearest
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
-from dpmask.measures.measure import Measure, require_integers
+from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.results import MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import floats, is_numeric, require_numeric
@@ -101,6 +100,7 @@ def _require_other(columns: Sequence[str], target: str) -> None:
         )
 
 
+@timed
 def attribute_inference(
     original: Frame,
     masked: Frame,
@@ -141,7 +141,6 @@ def attribute_inference(
     >>> found.rate, found.guessing
     (1.0, 0.0)
     """
-    start = time.perf_counter()
     _require(sample, tolerance, seed)
     _require_other(columns, target)
     pairs = pair(original, masked, [*columns, target], _WHO)
@@ -154,7 +153,7 @@ def attribute_inference(
         raise InputError(f"{_WHO}: no record has a value in all of {', '.join([*columns, target])}.")
     require_spread(persons.before.of(slice(len(columns))), columns, _WHO)
     reach = tolerance * float(persons.before.sd[-1]) if attack.categories is None else 0.0
-    return _result(attack.nearest(pairs, persons, reach), attacked, time.perf_counter() - start)
+    return _result(attack.nearest(pairs, persons, reach), attacked)
 
 
 def _require(sample: int, tolerance: float, seed: int) -> None:
@@ -195,18 +194,15 @@ class _Attack(NamedTuple):
         """The first pass: moments of both files, and a choice of persons."""
         names = [*self.known, self.target]
         both = [*names, *(masked_name(name) for name in names)]
-        task = pairs.on_rows(both, partial(_drawn, self))
-        return reduce_blocks(task, partial(_merge, self.sample), pairs.blocks, f"{_WHO}: persons")
+        rows = pairs.select(both).with_positions()
+        return rows.reduce(partial(_drawn, self), partial(_merge, self.sample), f"{_WHO}: persons")
 
     def nearest(self, pairs: Table, persons: _Persons, reach: float) -> Nearest:
         """The second pass: the nearest masked records of every person."""
         values = _standardised(persons.chosen.values[:-1], persons.before)
         queries = Queries(values, persons.chosen.positions, persons.chosen.values[-1])
-        task = pairs.on_rows(
-            [masked_name(name) for name in (*self.known, self.target)],
-            partial(_search, self, queries, persons.after, reach),
-        )
-        return reduce_blocks(task, merge_nearest, pairs.blocks, f"{_WHO}: nearest")
+        rows = pairs.select([masked_name(name) for name in (*self.known, self.target)]).with_positions()
+        return rows.reduce(partial(_search, self, queries, persons.after, reach), merge_nearest, f"{_WHO}: nearest")
 
     def columns(self, rows: Rows, name: Callable[[str], str] = str) -> list[Floats]:
         """The known columns and the target as numbers."""
@@ -218,14 +214,14 @@ class _Attack(NamedTuple):
         return [*(floats(rows, name(column)) for column in self.known), sought]
 
 
-def _drawn(attack: _Attack, rows: Rows, span: Span) -> _Persons:
+def _drawn(attack: _Attack, rows: Rows, position: Position) -> _Persons:
     before, after = attack.columns(rows), attack.columns(rows, masked_name)
     values = np.array(before)
     whole = np.flatnonzero(np.isfinite(values).all(axis=0))
     chosen = values[:, whole]
     words = record_words_of(list(chosen), attack.seed)
     return _Persons(
-        column_moments(before), column_moments(after), hash_sample(words, whole + span.first, chosen, attack.sample)
+        column_moments(before), column_moments(after), hash_sample(words, whole + position.first, chosen, attack.sample)
     )
 
 
@@ -237,9 +233,9 @@ def _merge(sample: int, left: _Persons, right: _Persons) -> _Persons:
     )
 
 
-def _search(attack: _Attack, queries: Queries, after: Moments, reach: float, rows: Rows, span: Span) -> Nearest:
+def _search(attack: _Attack, queries: Queries, after: Moments, reach: float, rows: Rows, position: Position) -> Nearest:
     *known, sought = attack.columns(rows, masked_name)
-    return nearest(queries, _standardised(np.array(known), after), sought, span.first, reach)
+    return nearest(queries, _standardised(np.array(known), after), sought, position.first, reach)
 
 
 def _standardised(values: Floats, moments: Moments) -> Floats:
@@ -248,14 +244,13 @@ def _standardised(values: Floats, moments: Moments) -> Floats:
     return (values - mean) / np.where(sd > 0.0, sd, 1.0)
 
 
-def _result(found: Nearest, attacked: int, seconds: float) -> AttributeInference:
+def _result(found: Nearest, attacked: int) -> AttributeInference:
     rate, guessing = (float(share) for share in (found.right / np.maximum(found.ties, 1)).mean(axis=1))
     return AttributeInference(
         rate=rate,
         excess=_excess(rate, guessing),
         guessing=guessing,
         attacked=attacked,
-        seconds=seconds,
         parts={"with the own record": rate, "with it held out": guessing},
     )
 

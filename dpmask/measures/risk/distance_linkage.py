@@ -21,7 +21,6 @@ of the records attacked, or as many as a block has.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,7 +33,7 @@ from dpmask.errors import InputError, JobError
 from dpmask.kernels.covariance import merge_covariance_sums
 from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.kernels.wilson import wilson
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, timed
 from dpmask.measures.risk.linkage_attack import Attack, first_columns, linked, mahalanobis, moved
 from dpmask.measures.risk.linkage_values import Points, Ranges, Values, categories
 from dpmask.parameters import require_columns, require_integer
@@ -134,6 +133,7 @@ def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
             raise JobError(f"{_WHO}: column '{column}' must be a number or a category; it is {kind}. Take it out.")
 
 
+@timed
 def distance_linkage(
     original: Frame,
     masked: Frame,
@@ -175,13 +175,12 @@ def distance_linkage(
     >>> dpmask.risk.distance_linkage(original, masked, columns=["income"]).rate
     0.5
     """
-    begun = time.perf_counter()
     asked = DistanceLinkage(columns=columns, sets=sets or {}, sample=sample, limit=limit)
     table = as_table(masked, _WHO)
     values = _values(as_table(original, _WHO), table, asked)
     pairs = pair(original, masked, asked.columns, _WHO, marks=True)
     names = [*asked.columns, *map(masked_name, asked.columns), POSITION, PRESENT]
-    moves = pairs.reduce_rows(names, partial(moved, values), merge_covariance_sums, "linkage: what moved")
+    moves = pairs.select(names).reduce(partial(moved, values), merge_covariance_sums, "linkage: what moved")
     if not moves.rows:
         raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
     known = [first_columns(values[:count]) for count in range(1, min(len(values), _MOST_KNOWN) + 1)]
@@ -202,7 +201,6 @@ def distance_linkage(
         sampled=chosen is not None,
         guessing=moves.rows / pairs.rows / table.rows,
         attacked=attacked,
-        seconds=time.perf_counter() - begun,
     )
 
 

@@ -14,17 +14,16 @@ Memory per task: one block, or its share of the different rows (about a million)
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-from dpmask.engine.exchange import Source, exchange_blocks
-from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.engine.collection import exchange, itself
+from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.groups import (
-    Cells,
+    GroupCells,
     Groups,
     Sensitive,
     cells,
@@ -34,7 +33,7 @@ from dpmask.kernels.groups import (
     split_cells,
 )
 from dpmask.lake.reading import Rows
-from dpmask.measures.measure import Measure, require_integers
+from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.results import LESS_RISK, MORE_RISK, Risk, Term
 from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.encoders.interval import IntervalEncoder
@@ -43,7 +42,6 @@ from dpmask.table.row_keys import require_groupable, row_keys
 from dpmask.table.table import Frame, Table, as_table
 
 _WHO = "groups"
-_SHARD_ROWS = 1_000_000
 _CELL_BYTES = 24
 _SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata release"
 _EL_EMAM = "El Emam 2013, Guide to the de-identification of personal health information"
@@ -138,6 +136,7 @@ def _check(
     require_groupable(schema, sensitive or (), _WHO)
 
 
+@timed
 def groups(
     original: Frame,
     masked: Frame,
@@ -174,7 +173,6 @@ def groups(
     >>> found.smallest, found.uniques, found.confidence
     (1, 1, 1.0)
     """
-    start = time.perf_counter()
     require_integers(_WHO, 1, k=k)
     before, after = as_table(original, _WHO), as_table(masked, _WHO)
     for table in (before, after):
@@ -188,7 +186,7 @@ def groups(
         others = {name: one for name, one in encoders.items() if name not in names}
         task = _Task(tuple(names), others, k, *({name: one[name] for name in others} for one in columns))
         found[" + ".join(names)] = list(others), task.measured(before, after)
-    return _result(found, k, time.perf_counter() - start)
+    return _result(found, k)
 
 
 def _quasi_identifiers(quasi: Sequence[str] | Sequence[Sequence[str]] | None) -> list[list[str]]:
@@ -234,21 +232,19 @@ class _Task(NamedTuple):
         """All groups: rows meet in shards by the hash of their quasi-identifier."""
         columns = [*self.quasi, *self.encoders]
         rows = original.rows + masked.rows
-        shards = -(-rows // _SHARD_ROWS)
-        sources = [
-            Source(table.on_rows(columns, partial(_split, self, shards)), table.blocks) for table in (original, masked)
-        ]
+        shards = -(-rows // current_limits().group_shard_rows)
+        sources = [table.select(columns).transform(partial(_split, self, shards)) for table in (original, masked)]
         size = rows * (_CELL_BYTES + 8 * len(self.encoders))
-        held = exchange_blocks(sources, partial(_gather, self), shards, f"{_WHO}: exchange", size=size)
-        return reduce_blocks(_itself, _merge, held, _WHO)
+        found = exchange(sources, partial(_gather, self), shards, f"{_WHO}: exchange", size=size)
+        return found.reduce(itself, _merge, _WHO)
 
 
-def _split(task: _Task, shards: int, rows: Rows, span: Span) -> list[Cells]:
+def _split(task: _Task, shards: int, rows: Rows) -> list[GroupCells]:
     codes = [one.encode(rows) for one in task.encoders.values()]
     return split_cells(cells(row_keys(rows, task.quasi), codes), shards)
 
 
-def _gather(task: _Task, before: list[Cells], after: list[Cells]) -> _Both:
+def _gather(task: _Task, before: list[GroupCells], after: list[GroupCells]) -> _Both:
     original, masked = join_cells(before), join_cells(after)
     return _Both(
         measure_groups(original, list(task.before.values()), task.k, original),
@@ -256,17 +252,13 @@ def _gather(task: _Task, before: list[Cells], after: list[Cells]) -> _Both:
     )
 
 
-def _itself(found: _Both, span: Span) -> _Both:
-    return found
-
-
 def _merge(left: _Both, right: _Both) -> _Both:
     return _Both(merge_groups(left.before, right.before), merge_groups(left.after, right.after))
 
 
-def _result(found: dict[str, tuple[list[str], _Both]], k: int, seconds: float) -> GroupRisk:
+def _result(found: dict[str, tuple[list[str], _Both]], k: int) -> GroupRisk:
     names = {label: names for label, (names, _) in found.items()}
-    parts = [_parts({label: both[side] for label, (_, both) in found.items()}, names) for side in (0, 1)]
+    parts = [_parts({label: both[table] for label, (_, both) in found.items()}, names) for table in (0, 1)]
     after = [both.after for _, both in found.values()]
     spreads = [spread for one in after for spread in one.spreads]
     records = after[0].records
@@ -283,7 +275,6 @@ def _result(found: dict[str, tuple[list[str], _Both]], k: int, seconds: float) -
         closeness=max((one.closeness for one in spreads), default=None),
         guessing=1.0 / records,
         attacked=records,
-        seconds=seconds,
         parts=parts[1],
         before=parts[0],
     )

@@ -17,25 +17,26 @@ their ranks meet again by record. Memory per task: one block, or about a million
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.exchange import Source, exchange_blocks
-from dpmask.engine.passes import Span, map_blocks, reduce_blocks
+from dpmask.engine.collection import exchange, itself
+from dpmask.engine.limits import current_limits
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
 from dpmask.kernels.intervals import (
     PERCENTS,
     Inside,
+    PlacedValues,
     Ranked,
     RankedShard,
-    Values,
     inside_by_rank,
     inside_by_sd,
     merge_inside,
@@ -44,18 +45,16 @@ from dpmask.kernels.intervals import (
     split_values,
 )
 from dpmask.kernels.moments import column_moments, merge_moments
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, timed
 from dpmask.results import MORE_RISK, RATE, Exhibit, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
-from dpmask.table.columns import require_numeric
-from dpmask.table.pairs import masked_name, pair
+from dpmask.table.pairs import masked_name, pair_numbers
 from dpmask.table.quantiles import quantiles, sampled_splitters, value_positions
 from dpmask.table.table import Frame, Table
 
 Floats = NDArray[np.float64]
 
 _WHO = "interval_disclosure"
-_STRETCH = 1 << 19
 _RANK_BYTES = 64
 _TORRA = "Domingo-Ferrer and Torra 2001, A quantitative comparison of disclosure control methods"
 _STAND_INS = 99
@@ -107,6 +106,7 @@ class IntervalDisclosure(Risk):
         )
 
 
+@timed
 def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str]) -> IntervalDisclosure:
     """How often an original value lies close to its masked value.
 
@@ -130,63 +130,49 @@ def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str
     >>> round(dpmask.risk.interval_disclosure(original, masked, columns=["income"]).by_sd, 2)
     0.4
     """
-    start = time.perf_counter()
-    pairs = pair(original, masked, columns, _WHO)
-    others = [masked_name(column) for column in columns]
-    require_numeric(pairs.masked_schema, [*columns, *others], _WHO)
-    both = pairs.reduce([*columns, *others], column_moments, merge_moments, f"{_WHO}: standard deviations")
+    pairs, names = pair_numbers(original, masked, columns, _WHO)
+    both = pairs.reduce(names, column_moments, merge_moments, f"{_WHO}: standard deviations")
     moments, after = both.of(slice(len(columns))), both.of(slice(len(columns), None))
     require_spread(moments, columns, _WHO)
     require_finite(after, columns, _WHO, what="masked column")
     sd = moments.sd * np.sqrt(moments.values / (moments.values - 1))
-    by_sd = pairs.reduce([*columns, *others], partial(inside_by_sd, sd), merge_inside, f"{_WHO}: by sd")
+    by_sd = pairs.reduce(names, partial(inside_by_sd, sd), merge_inside, f"{_WHO}: by sd")
     for column, count in zip(columns, by_sd.pairs, strict=True):
         if not count:
             raise InputError(f"{_WHO}: column '{column}' has no record with a value before and after masking.")
-    cuts = sampled_splitters(pairs, others, -(-pairs.rows // _STRETCH), _WHO)
+    cuts = sampled_splitters(pairs, names[len(columns) :], -(-pairs.rows // current_limits().rank_shard_rows), _WHO)
     ranked = [
         _by_rank(pairs, column, one, int(count)) for column, one, count in zip(columns, cuts, after.values, strict=True)
     ]
     by_rank = Inside(np.concatenate([one.inside for one in ranked]), by_sd.pairs, 0, 0)
     # a guess, too, has nothing to hand to those whose values were not released
     guesses = [guess * by_sd.pairs / moments.values for guess in _guesses(pairs, columns, sd, after.values)]
-    return _result(columns, (by_sd, by_rank), moments.values, guesses, pairs.rows, time.perf_counter() - start)
+    return _result(columns, (by_sd, by_rank), moments.values, guesses, pairs.rows)
 
 
 def _by_rank(pairs: Table, column: str, cuts: Floats, size: int) -> Inside:
     """Values meet by size, which gives them their ranks; ranks meet by record."""
     sources = [
-        Source(pairs.on_floats([name], partial(_split_values, cuts)), pairs.blocks)
+        pairs.floats([name]).with_positions().transform(partial(_split_values, cuts))
         for name in (column, masked_name(column))
     ]
-    move = _RANK_BYTES * pairs.rows
-    held = exchange_blocks(sources, rank_shard, len(cuts) + 1, f"{_WHO}: ranks", size=move)
-    sizes = map_blocks(_size, held, f"{_WHO}: sizes")
-    offsets = [0, *accumulate(sizes)][:-1]
-    stretches = -(-pairs.rows // _STRETCH)
-    split, gather = partial(_split_ranks, offsets, stretches), partial(_gather_ranks, size)
-    found = exchange_blocks([Source(split, held)], gather, stretches, f"{_WHO}: records", size=move)
-    return reduce_blocks(_itself, merge_inside, found, f"{_WHO}: by rank")
+    shard, move = current_limits().rank_shard_rows, _RANK_BYTES * pairs.rows
+    ranks = exchange(sources, rank_shard, len(cuts) + 1, f"{_WHO}: ranks", size=move)
+    offsets = [0, *accumulate(ranks.map(attrgetter("size"), f"{_WHO}: sizes"))][:-1]
+    shards = -(-pairs.rows // shard)
+    split, join = partial(_split_ranks, offsets, shard, shards), partial(inside_by_rank, size=size, shard_rows=shard)
+    found = ranks.with_positions().exchange(split, join, shards, f"{_WHO}: records", size=move)
+    return found.reduce(itself, merge_inside, f"{_WHO}: by rank")
 
 
-def _split_values(cuts: Floats, columns: list[Floats], span: Span) -> list[Values]:
-    return split_values(columns[0], span.first, cuts)
+def _split_values(cuts: Floats, columns: list[Floats], position: Position) -> list[PlacedValues]:
+    return split_values(columns[0], position.first, cuts)
 
 
-def _size(found: RankedShard, span: Span) -> int:
-    return found.size
-
-
-def _split_ranks(offsets: list[int], stretches: int, found: RankedShard, span: Span) -> list[tuple[Ranked, Ranked]]:
-    return split_ranks(found, offsets[span.number], _STRETCH, stretches)
-
-
-def _gather_ranks(size: int, parts: list[tuple[Ranked, Ranked]]) -> Inside:
-    return inside_by_rank(parts, size, _STRETCH)
-
-
-def _itself(found: Inside, span: Span) -> Inside:
-    return found
+def _split_ranks(
+    offsets: list[int], shard: int, shards: int, found: RankedShard, position: Position
+) -> list[tuple[Ranked, Ranked]]:
+    return split_ranks(found, offsets[position.number], shard, shards)
 
 
 def _guesses(pairs: Table, columns: Sequence[str], sd: Floats, sizes: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -221,7 +207,6 @@ def _result(
     values: NDArray[np.int64],
     guesses: Sequence[Floats],
     records: int,
-    seconds: float,
 ) -> IntervalDisclosure:
     by_sd, _ = found
     rates = [one.inside.mean(axis=1) / values for one in found]
@@ -238,7 +223,6 @@ def _result(
         joint=by_sd.joint / max(by_sd.complete, 1),
         guessing=float(guesses[worse].mean()),
         attacked=records,
-        seconds=seconds,
         parts=parts,
     )
 

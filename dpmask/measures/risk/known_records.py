@@ -15,7 +15,6 @@ them. Records with a missing value are left out. Passes: two over both tables. M
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, record_words_of
 from dpmask.kernels.linkage.recovery import (
@@ -42,11 +41,10 @@ from dpmask.kernels.linkage.recovery import (
     rotation,
 )
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.measures.measure import Measure, require_integers
+from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.results import LESS_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
-from dpmask.table.columns import require_numeric
-from dpmask.table.pairs import masked_name, pair
+from dpmask.table.pairs import pair_numbers
 from dpmask.table.table import Frame
 
 Floats = NDArray[np.float64]
@@ -106,6 +104,7 @@ class KnownRecords(Risk):
         )
 
 
+@timed
 def known_records(
     original: Frame,
     masked: Frame,
@@ -146,13 +145,10 @@ def known_records(
     >>> dpmask.risk.known_records(original, masked, columns=["income"], known=5).rate
     1.0
     """
-    start = time.perf_counter()
-    attack = _Attack(known, intruders, tolerance, seed).checked()
-    pairs = pair(original, masked, columns, _WHO)
-    names = [*columns, *(masked_name(column) for column in columns)]
-    require_numeric(pairs.masked_schema, names, _WHO)
-    task = pairs.on_floats(names, attack.drawn)
-    drawn: _Drawn = reduce_blocks(task, attack.merged, pairs.blocks, f"{_WHO}: known")
+    attack = _Intruders(known, intruders, tolerance, seed).checked()
+    pairs, names = pair_numbers(original, masked, columns, _WHO)
+    both = pairs.floats(names)
+    drawn = both.with_positions().reduce(attack.drawn, attack.merged, f"{_WHO}: known")
     if drawn.moments.values[0] <= known:
         raise InputError(f"{_WHO}: more than {known} records must be complete before and after masking.")
     require_spread(drawn.moments, columns, _WHO)
@@ -160,18 +156,18 @@ def known_records(
     maps = [fit(*np.split(one.values, 2)) for one in drawn.chosen for fit in fits.values()]
     words = [one.words for one in drawn.chosen for _ in _MAPS]
     back = partial(attack.recovered, maps, words, drawn.moments.sd)
-    found: Recovered = reduce_blocks(pairs.on_floats(names, back), merge_recovered, pairs.blocks, f"{_WHO}: recover")
-    return _result(found, len(columns), known, time.perf_counter() - start)
+    found = both.reduce(back, merge_recovered, f"{_WHO}: recover")
+    return _result(found, len(columns), known)
 
 
-class _Drawn(NamedTuple):
+class _KnownSamples(NamedTuple):
     """Moments of the originals of complete records, and the records that each intruder knows."""
 
     moments: Moments
     chosen: tuple[HashSample, ...]
 
 
-class _Attack(NamedTuple):
+class _Intruders(NamedTuple):
     """How many records how many intruders know, and how close counts as recovered."""
 
     known: int
@@ -179,7 +175,7 @@ class _Attack(NamedTuple):
     tolerance: float
     seed: int
 
-    def checked(self) -> _Attack:
+    def checked(self) -> _Intruders:
         """Refuse numbers that mean nothing."""
         require_integers(_WHO, 2, _MOST_KNOWN, known=self.known)
         require_integers(_WHO, 2, _MOST_INTRUDERS, intruders=self.intruders)
@@ -194,15 +190,17 @@ class _Attack(NamedTuple):
         """A number for each intruder's draw."""
         return range(self.seed * _MOST_INTRUDERS, self.seed * _MOST_INTRUDERS + self.intruders)
 
-    def drawn(self, columns: list[Floats], span: Span) -> _Drawn:
-        values, positions = _complete(columns, span)
-        x, _ = np.split(values, 2)
+    def drawn(self, columns: list[Floats], position: Position) -> _KnownSamples:
+        values, places = _complete(columns)
+        x, positions = np.split(values, 2)[0], places + position.first
         words = (record_words_of(list(x), draw) for draw in self.draws)
-        return _Drawn(column_moments(list(x)), tuple(hash_sample(one, positions, values, self.known) for one in words))
+        return _KnownSamples(
+            column_moments(list(x)), tuple(hash_sample(one, positions, values, self.known) for one in words)
+        )
 
-    def merged(self, left: _Drawn, right: _Drawn) -> _Drawn:
+    def merged(self, left: _KnownSamples, right: _KnownSamples) -> _KnownSamples:
         chosen = zip(left.chosen, right.chosen, strict=True)
-        return _Drawn(
+        return _KnownSamples(
             merge_moments(left.moments, right.moments),
             tuple(merge_hash_samples(one, two, self.known) for one, two in chosen),
         )
@@ -213,23 +211,21 @@ class _Attack(NamedTuple):
         words: list[NDArray[np.uint64]],
         sd: Floats,
         columns: list[Floats],
-        span: Span,
     ) -> Recovered:
-        values, _ = _complete(columns, span)
-        x, y = np.split(values, 2)
+        x, y = np.split(_complete(columns)[0], 2)
         own = [record_words_of(list(x), draw) for draw in self.draws]
         known = [np.isin(own[number // len(_MAPS)], one) for number, one in enumerate(words)]
         return recovered(maps, known, x, y, sd, self.tolerance)
 
 
-def _complete(columns: list[Floats], span: Span) -> tuple[Floats, NDArray[np.int64]]:
-    """Records without a missing or infinite value, and their positions."""
+def _complete(columns: list[Floats]) -> tuple[Floats, NDArray[np.int64]]:
+    """Records without a missing or infinite value, and their places in the block."""
     values = np.array(columns)
     whole = np.flatnonzero(np.isfinite(values).all(axis=0))
-    return values[:, whole], whole + span.first
+    return values[:, whole], whole
 
 
-def _result(found: Recovered, columns: int, known: int, seconds: float) -> KnownRecords:
+def _result(found: Recovered, columns: int, known: int) -> KnownRecords:
     """By the map that recovers more on average; where none recovers anything, by the one that errs less."""
     records = np.maximum(found.records, 1).reshape(-1, len(_MAPS))
     rates = dict(zip(_MAPS, (found.close.reshape(-1, len(_MAPS)) / records).T, strict=True))
@@ -245,7 +241,6 @@ def _result(found: Recovered, columns: int, known: int, seconds: float) -> Known
         attacked=int(found.records.min()),
         known=known,
         rates=tuple(rates[best].tolist()),
-        seconds=seconds,
         parts=parts,
     )
 

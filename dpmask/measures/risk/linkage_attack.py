@@ -8,23 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import (
-    Block,
-    Run,
-    Span,
-    hold_beside,
-    hold_blocks,
-    hold_joined,
-    map_blocks,
-    merge_tree,
-    one_pass,
-    threads,
-)
+from dpmask.engine.collection import Collection, together
+from dpmask.engine.dispatch import threads
+from dpmask.engine.limits import current_limits
+from dpmask.engine.tasks import merge_tree
 from dpmask.errors import InputError
 from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
 from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, Radii, as_close, merge_found, range_gaps, true_radii
@@ -37,7 +29,6 @@ from dpmask.table.table import Table
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_TOGETHER = 250_000  # records attacked at once
 _TILE = 1 << 16
 _RIDGE = 1e-6
 _NOTHING = 1e-24  # a variance that is only rounding
@@ -59,7 +50,7 @@ class Pairs(NamedTuple):
     masked: Masked
 
 
-class Queries(NamedTuple):
+class AttackedRecords(NamedTuple):
     """Records attacked, their radii in some of the metrics, and what the masked blocks answered so far."""
 
     points: Floats
@@ -96,12 +87,12 @@ def _pairs(values: Sequence[Values], rows: Rows, chosen: Integers | None) -> Pai
         position = floats(rows, POSITION).astype(np.int64)
         kept &= chosen[np.minimum(np.searchsorted(chosen, position), len(chosen) - 1)] == position
     known = [(isinstance(one, Points), column) for one in values for column in one.known(rows)]
-    sides = [
+    columns = [
         _stacked([column for is_point, column in known if is_point], rows.num_rows),
         _stacked([column for is_point, column in known if not is_point], rows.num_rows),
         *_released(values, rows, masked_name),
     ]
-    points, ranges, *masked = (side if kept.all() else side[:, kept] for side in sides)
+    points, ranges, *masked = (some if kept.all() else some[:, kept] for some in columns)
     return Pairs(points, ranges, Masked(*masked))
 
 
@@ -120,7 +111,7 @@ def _slices(rows: Rows) -> Iterator[Rows]:
     return (rows.slice(start, _TILE) for start in range(0, max(rows.num_rows, 1), _TILE))
 
 
-def moved(values: Sequence[Values], rows: Rows, span: Span) -> CovarianceSums:
+def moved(values: Sequence[Values], rows: Rows) -> CovarianceSums:
     """How far apart a block's pairs are: differences of points, gaps to ranges."""
     return merge_tree([_moved(values, part) for part in _slices(rows)], merge_covariance_sums)
 
@@ -156,19 +147,19 @@ def linked(
 
     Few records are attacked together, many in portions of as many blocks as there are threads: memory is bounded.
     """
-    return one_pass(lambda: _linked(attack, pairs, names, table, columns, who), pairs.blocks, "linkage")
+    few = (pairs.rows if attack.chosen is None else len(attack.chosen)) <= current_limits().attacked_records
+    masked = table.select(columns).transform(partial(_released, attack.values))
+    records = pairs.select(names)
+    return records.as_one_pass(lambda: _linked(attack, records, masked, few, who), "linkage")
 
 
-def _linked(
-    attack: Attack, pairs: Table, names: Sequence[str], table: Table, columns: Sequence[str], who: str
-) -> Floats:
-    few = (pairs.rows if attack.chosen is None else len(attack.chosen)) <= _TOGETHER
-    size = len(pairs.blocks) if few else threads()
+def _linked(attack: Attack, records: Collection[Rows], masked: Collection[Masked], few: bool, who: str) -> Floats:
+    blocks = len(records.positions)
+    size = blocks if few else threads()
     total = np.zeros(len(attack.metrics))
-    for start in range(0, len(pairs.blocks), size):
-        held = _hold(attack, pairs.reader(names), pairs.blocks[start : start + size], few)
-        held = _met(attack, held, table, columns)
-        for group, links, lost in map_blocks(_links, held, "linkage: links"):
+    for start in range(0, blocks, size):
+        attacked = _persist_attacked(attack, records[start : start + size], few)
+        for group, links, lost in _compare_all(attack, attacked, masked).map(_links, "linkage: links"):
             if lost:
                 raise InputError(
                     f"{who}: the masked table changed while it was read. Persist it, or write it to files."
@@ -177,83 +168,72 @@ def _linked(
     return total
 
 
-def _hold(attack: Attack, read: Callable[[Any, Span], Rows], blocks: Sequence[Block], few: bool) -> list[Run]:
+def _persist_attacked(attack: Attack, records: Collection[Rows], few: bool) -> Collection[AttackedRecords]:
     """The records attacked in these blocks, kept on the cluster: together where they are few, else block by block.
 
     Where there are fewer blocks than threads, each thread gets some of the metrics.
     """
-    metrics = len(attack.metrics)
-    shares = 1 if len(blocks) >= threads() else min(threads(), metrics)
-    held = []
-    for share in range(shares):
-        make = partial(_queries, attack, read, tuple(range(share, metrics, shares)))
-        label = "linkage: records"
-        held += hold_joined(make, _joined, blocks, label) if few else hold_blocks(make, blocks, label)
-    return held
+    metrics, label = len(attack.metrics), "linkage: records"
+    shares = 1 if len(records.positions) >= threads() else min(threads(), metrics)
+    select = [partial(_select_attacked, attack, tuple(range(share, metrics, shares))) for share in range(shares)]
+    if few:
+        return together([records.persist_joined(one, _joined, label) for one in select])
+    return together([records.persist(one, label) for one in select])
 
 
-def _queries(
-    attack: Attack, read: Callable[[Any, Span], Rows], group: tuple[int, ...], content: Any, span: Span
-) -> Queries:
-    return _joined([_attacked(attack, group, part) for part in _slices(read(content, span))])
+def _select_attacked(attack: Attack, group: tuple[int, ...], rows: Rows) -> AttackedRecords:
+    return _joined([_attacked(attack, group, part) for part in _slices(rows)])
 
 
-def _attacked(attack: Attack, group: tuple[int, ...], rows: Rows) -> Queries:
+def _attacked(attack: Attack, group: tuple[int, ...], rows: Rows) -> AttackedRecords:
     points, ranges, masked = _pairs(attack.values, rows, attack.chosen)
     metrics = [attack.metrics[at] for at in group]
     radii = tuple(true_radii(metric, metric.known(points, ranges), masked) for metric in metrics)
-    return Queries(points, ranges, group, radii, np.zeros((len(group), points.shape[1]), np.int64))
+    return AttackedRecords(points, ranges, group, radii, np.zeros((len(group), points.shape[1]), np.int64))
 
 
-def _joined(parts: Sequence[Queries]) -> Queries:
+def _joined(parts: Sequence[AttackedRecords]) -> AttackedRecords:
     points, ranges, groups, radii, found = zip(*parts, strict=True)
-    together = tuple(Radii(*map(np.concatenate, zip(*one, strict=True))) for one in zip(*radii, strict=True))
+    all_radii = tuple(Radii(*map(np.concatenate, zip(*one, strict=True))) for one in zip(*radii, strict=True))
     joined = (np.concatenate(arrays, axis=1) for arrays in (points, ranges, found))
-    return Queries(next(joined), next(joined), groups[0], together, next(joined))
+    return AttackedRecords(next(joined), next(joined), groups[0], all_radii, next(joined))
 
 
-def _met(attack: Attack, held: list[Run], table: Table, columns: Sequence[str]) -> list[Run]:
+def _compare_all(
+    attack: Attack, attacked: Collection[AttackedRecords], masked: Collection[Masked]
+) -> Collection[AttackedRecords]:
     """The records attacked, with the answers of all masked blocks.
 
-    A few blocks come first, then twice as many, and so on: who is beaten by one of them is not asked again.
+    A few blocks come first, then twice as many, and so on: a record beaten by one of them is not compared again.
     """
-    answers = partial(_answers, attack, table.reader(columns))
     start, count = 0, threads()
-    while start < len(table.blocks):
-        held = hold_beside(answers, _merge, _told, held, table.blocks[start : start + count], "linkage: attack")
+    while start < len(masked.positions):
+        some = masked[start : start + count]
+        attacked = attacked.meet_all(some, partial(_answers, attack), merge_found, _with_answers, "linkage: attack")
         start, count = start + count, 2 * count
-    return held
+    return attacked
 
 
-def _answers(
-    attack: Attack, read: Callable[[Any, Span], Rows], held: Sequence[Queries], content: Any, span: Span
-) -> list[Integers]:
+def _answers(attack: Attack, attacked: AttackedRecords, masked: Masked) -> Integers:
     """What one block of masked records answers to each query, metrics x records."""
-    masked = _released(attack.values, read(content, span))
-    return [
-        np.array([_answer(attack.metrics[at], one, number, masked) for number, at in enumerate(one.metrics)])
-        for one in held
-    ]
+    each = enumerate(attacked.metrics)
+    return np.array([_answer(attack.metrics[at], attacked, number, masked) for number, at in each])
 
 
-def _answer(metric: Metric, queries: Queries, number: int, masked: Masked) -> Integers:
-    """Only those are asked that no block has beaten before."""
-    answer = queries.found[number].copy()
+def _answer(metric: Metric, attacked: AttackedRecords, number: int, masked: Masked) -> Integers:
+    """Only those are compared that no block has beaten before."""
+    answer = attacked.found[number].copy()
     asked = answer != BEATEN
-    known = metric.known(queries.points[:, asked], queries.ranges[:, asked])
-    answer[asked] = as_close(metric, known, Radii(*(radius[asked] for radius in queries.radii[number])), masked)
+    known = metric.known(attacked.points[:, asked], attacked.ranges[:, asked])
+    answer[asked] = as_close(metric, known, Radii(*(radius[asked] for radius in attacked.radii[number])), masked)
     return answer
 
 
-def _merge(left: Sequence[Integers], right: Sequence[Integers]) -> list[Integers]:
-    return [merge_found(*both) for both in zip(left, right, strict=True)]
+def _with_answers(attacked: AttackedRecords, answers: Integers) -> AttackedRecords:
+    return attacked._replace(found=merge_found(attacked.found, answers))
 
 
-def _told(held: Sequence[Queries], answers: Sequence[Integers]) -> list[Queries]:
-    return [one._replace(found=merge_found(one.found, answer)) for one, answer in zip(held, answers, strict=True)]
-
-
-def _links(queries: Queries, span: Span) -> tuple[tuple[int, ...], Floats, int]:
+def _links(attacked: AttackedRecords) -> tuple[tuple[int, ...], Floats, int]:
     """Which metrics, the right links in each, and how many records did not even find themselves."""
-    shares = np.where(queries.found > 0, 1.0 / np.maximum(queries.found, 1), 0.0)
-    return queries.metrics, shares.sum(axis=1), int((queries.found == 0).sum())
+    shares = np.where(attacked.found > 0, 1.0 / np.maximum(attacked.found, 1), 0.0)
+    return attacked.metrics, shares.sum(axis=1), int((attacked.found == 0).sum())

@@ -15,17 +15,17 @@ bytes a record at most, lie spread over the workers; a task holds a share of the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import add
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.exchange import Source, exchange_blocks
-from dpmask.engine.passes import Run, Span, reduce_blocks
+from dpmask.engine.collection import Collection, exchange
+from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.linkage.agreement import (
     NOBODY,
@@ -45,7 +45,7 @@ from dpmask.kernels.linkage.agreement import (
 )
 from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
 from dpmask.kernels.order.bins import bin_count, binned
-from dpmask.measures.measure import Measure
+from dpmask.measures.measure import Measure, timed
 from dpmask.results import MORE_RISK, RATE, Risk, Term
 from dpmask.table.checks import empty_column
 from dpmask.table.columns import require_numeric
@@ -58,7 +58,6 @@ Counts = NDArray[np.int64]
 
 _WHO = "probabilistic_linkage"
 _MOST_COLUMNS = 10
-_SHARD_ROWS = 250_000
 _CELL_BYTES = 32
 
 
@@ -106,6 +105,7 @@ def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
     require_numeric(schema, columns, _WHO)
 
 
+@timed
 def probabilistic_linkage(original: Frame, masked: Frame, *, columns: Sequence[str]) -> ProbabilisticLinkage:
     """The share of records that Fellegi and Sunter's weights link to their own masked record.
 
@@ -128,7 +128,6 @@ def probabilistic_linkage(original: Frame, masked: Frame, *, columns: Sequence[s
     >>> dpmask.risk.probabilistic_linkage(original, original, columns=["income"]).rate
     1.0
     """
-    start = time.perf_counter()
     released = as_table(masked, _WHO)
     _check(released.masked_schema, columns=columns)
     pairs = pair(original, masked, columns, _WHO)
@@ -138,11 +137,11 @@ def probabilistic_linkage(original: Frame, masked: Frame, *, columns: Sequence[s
         if not len(edges[column]):
             raise empty_column(_WHO, column)
     files = _Files(pairs, released, _balanced(released, edges))
-    held = files.meet()
-    counts = files.patterns(held)
+    cells = files.meet()
+    counts = files.patterns(cells)
     if not counts.masked:
         raise InputError(f"{_WHO}: no masked record has a value in {', '.join(columns)}.")
-    return _result(files, held, counts, start)
+    return _result(files, cells, counts)
 
 
 def _balanced(released: Table, edges: Mapping[str, Floats]) -> dict[str, Floats]:
@@ -200,16 +199,16 @@ class _Files(NamedTuple):
         """How many columns are compared."""
         return len(self.edges)
 
-    def meet(self) -> list[Run]:
+    def meet(self) -> Collection[Meeting]:
         """Originals and masked records with the same bin in the first column together."""
         cuts, names = list(self.edges.values()), list(self.edges)
         both = [*names, *(masked_name(name) for name in names)]
         shards = self.shards(0)
         sources = [
-            Source(self.pairs.on_floats(both, partial(_split_originals, cuts, shards)), self.pairs.blocks),
-            Source(self.released.on_floats(names, partial(_split_masked, cuts, shards)), self.released.blocks),
+            self.pairs.floats(both).transform(partial(_split_originals, cuts, shards)),
+            self.released.floats(names).transform(partial(_split_masked, cuts, shards)),
         ]
-        return exchange_blocks(sources, _gather, shards, f"{_WHO}: exchange", size=self.size)
+        return exchange(sources, _gather, shards, f"{_WHO}: exchange", size=self.size)
 
     @property
     def size(self) -> int:
@@ -218,39 +217,39 @@ class _Files(NamedTuple):
 
     def shards(self, column: int) -> int:
         """Into how many shards the bins of a column go."""
-        wanted = -(-(self.pairs.rows + self.released.rows) // _SHARD_ROWS)
+        wanted = -(-(self.pairs.rows + self.released.rows) // current_limits().linkage_shard_rows)
         return min(wanted, bin_count(list(self.edges.values())[column]))
 
-    def moved(self, held: list[Run], split: Callable[[Meeting, Span], list[Meeting]], column: int) -> list[Run]:
+    def moved(
+        self, cells: Collection[Meeting], advance: Callable[[Meeting], Meeting], column: int
+    ) -> Collection[Meeting]:
         """The cells in the shards of another column."""
         shards = self.shards(column)
-        return exchange_blocks([Source(split, held)], _gather, shards, f"{_WHO}: exchange", size=self.size)
+        split = partial(_advanced, advance, shards)
+        return cells.exchange(split, join_meetings, shards, f"{_WHO}: exchange", size=self.size)
 
-    def patterns(self, held: list[Run]) -> _Patterns:
+    def patterns(self, cells: Collection[Meeting]) -> _Patterns:
         """Patterns over all pairs and over the true ones, from step to step over the columns."""
-        whole = reduce_blocks(partial(_sizes, self.columns), _plus, held, f"{_WHO}: true pairs")
+        whole = cells.reduce(partial(_sizes, self.columns), add, f"{_WHO}: true pairs")
         at_least = np.zeros(1 << self.columns, np.int64)
         for column in range(self.columns):
             if column:
-                split = partial(_onward, self.shards(column))
-                held = self.moved(held, split, column)
-            at_least += reduce_blocks(partial(_agreeing, self.columns), _plus, held, f"{_WHO}: all pairs")
+                cells = self.moved(cells, partial(without_first, with_patterns=False), column)
+            at_least += cells.reduce(partial(agreeing_pairs, columns=self.columns), add, f"{_WHO}: all pairs")
         at_least[0] = whole[-2] * whole[-1]
         return _Patterns(int(whole[-2]), int(whole[-1]), exact_patterns(at_least), whole[: 1 << self.columns])
 
-    def linked(self, held: list[Run], counts: _Patterns, m: Floats) -> float:
+    def linked(self, cells: Collection[Meeting], counts: _Patterns, m: Floats) -> float:
         """The share of originals that are linked to their own masked record."""
         weights = pattern_weights(m, counts.u, counts.originals)
         ranks = likelihood_ranks(weights.patterns)
         weighing = Weighing(np.append(ranks, ranks.max() + 1), as_bits(np.flatnonzero(weights.telling).tolist(), 0))
         for column in range(1, self.columns):
-            split = partial(_hunted_onward, weighing, self.shards(column))
-            held = self.moved(held, split, column)
-        last = partial(_last_hunt, weighing, counts.masked)
-        return float(reduce_blocks(last, _plus, held, f"{_WHO}: links")) / counts.originals
+            cells = self.moved(cells, partial(_hunted_without_first, weighing), column)
+        return cells.reduce(partial(_last_hunt, weighing, counts.masked), add, f"{_WHO}: links") / counts.originals
 
 
-def _split_originals(edges: list[Floats], shards: int, columns: list[Floats], span: Span) -> list[Meeting]:
+def _split_originals(edges: list[Floats], shards: int, columns: list[Floats]) -> list[Meeting]:
     half, bins = len(edges), tuple(map(bin_count, edges))
     ours, theirs = ([binned(x, cuts) for x, cuts in zip(part, edges, strict=True)] for part in _halves(columns))
     pattern = np.zeros(len(columns[0]), np.int64)
@@ -261,7 +260,7 @@ def _split_originals(edges: list[Floats], shards: int, columns: list[Floats], sp
     return split_meeting(Meeting(hunted, NOTHING, bins), shards)
 
 
-def _split_masked(edges: list[Floats], shards: int, columns: list[Floats], span: Span) -> list[Meeting]:
+def _split_masked(edges: list[Floats], shards: int, columns: list[Floats]) -> list[Meeting]:
     bins = tuple(map(bin_count, edges))
     there = _present(columns)
     cells = cells_of([binned(y[there], cuts) for y, cuts in zip(columns, edges, strict=True)], bins)
@@ -282,30 +281,22 @@ def _gather(*sources: list[Meeting]) -> Meeting:
     return join_meetings([part for parts in sources for part in parts])
 
 
-def _sizes(columns: int, meeting: Meeting, span: Span) -> Counts:
+def _sizes(columns: int, meeting: Meeting) -> Counts:
     """True pairs by pattern, then the records of both files."""
     hunted = meeting.hunted
     true = np.bincount(hunted.pattern, hunted.records, minlength=1 << columns).astype(np.int64)
     return np.append(true[: 1 << columns], [hunted.records.sum(), meeting.masked.records.sum()])
 
 
-def _agreeing(columns: int, meeting: Meeting, span: Span) -> Counts:
-    return agreeing_pairs(meeting, columns)
+def _advanced(advance: Callable[[Meeting], Meeting], shards: int, meeting: Meeting) -> list[Meeting]:
+    return split_meeting(advance(meeting), shards)
 
 
-def _plus(left: Any, right: Any) -> Any:
-    return left + right
+def _hunted_without_first(weighing: Weighing, meeting: Meeting) -> Meeting:
+    return without_first(hunt(meeting, weighing), with_patterns=True)
 
 
-def _onward(shards: int, meeting: Meeting, span: Span) -> list[Meeting]:
-    return split_meeting(without_first(meeting, with_patterns=False), shards)
-
-
-def _hunted_onward(weighing: Weighing, shards: int, meeting: Meeting, span: Span) -> list[Meeting]:
-    return split_meeting(without_first(hunt(meeting, weighing), with_patterns=True), shards)
-
-
-def _last_hunt(weighing: Weighing, everybody: int, meeting: Meeting, span: Span) -> float:
+def _last_hunt(weighing: Weighing, everybody: int, meeting: Meeting) -> float:
     """Links to the own record: one of those that tie; of all, where nothing agrees."""
     hunted = hunt(meeting, weighing).hunted
     nothing_agrees = hunted.pattern & weighing.telling == 0
@@ -314,9 +305,9 @@ def _last_hunt(weighing: Weighing, everybody: int, meeting: Meeting, span: Span)
     return float((hunted.records[~dropped] / ties[~dropped]).sum())
 
 
-def _result(files: _Files, held: list[Run], counts: _Patterns, start: float) -> ProbabilisticLinkage:
+def _result(files: _Files, cells: Collection[Meeting], counts: _Patterns) -> ProbabilisticLinkage:
     estimated = estimate_m(counts.pairs, counts.u, 1.0 / counts.masked)
-    rate, by_em = files.linked(held, counts, counts.m), files.linked(held, counts, estimated)
+    rate, by_em = files.linked(cells, counts, counts.m), files.linked(cells, counts, estimated)
     parts: dict[str, float] = {}
     for number, name in enumerate(files.edges):
         parts |= {f"{name}: m": counts.m[number], f"{name}: u": counts.u[number], f"{name}: m by EM": estimated[number]}
@@ -325,7 +316,6 @@ def _result(files: _Files, held: list[Run], counts: _Patterns, start: float) -> 
         estimated=by_em,
         guessing=1.0 / counts.originals,
         attacked=counts.originals,
-        seconds=time.perf_counter() - start,
         parts={name: float(value) for name, value in sorted(parts.items())},
     )
 

@@ -28,8 +28,7 @@ from dpmask.clustering.fuzzy_c_means import FittedFuzzyCMeans, FuzzyCMeans
 from dpmask.errors import InputError
 from dpmask.measures.measure import Measure
 from dpmask.results import Exhibit, Loss, Term
-from dpmask.table.columns import require_numeric
-from dpmask.table.pairs import masked_name, pair
+from dpmask.table.pairs import pair_numbers
 from dpmask.table.table import Frame
 
 Floats = NDArray[np.float64]
@@ -122,22 +121,16 @@ def cluster_distance(
         before = method.fit(original, columns=columns, seed=seed)
         after = {
             "cold": method.fit(masked, columns=columns, seed=seed),
-            "warm": _warm(method, before).fit(masked, columns=columns, seed=seed),
+            "warm": replace(method, initial=before.centers).fit(masked, columns=columns, seed=seed),
         }
     pairings = {
         (name, how): _pairing(before, fitted, how) for name, fitted in after.items() for how in ("eager", "optimal")
     }
-    pairs = pair(original, masked, columns, _WHO)
-    names = [*columns, *(masked_name(column) for column in columns)]
-    require_numeric(pairs.masked_schema, names, _WHO)
+    pairs, names = pair_numbers(original, masked, columns, _WHO)
     sums = pairs.reduce(names, partial(_block, before, after, pairings), _merge, "cluster distance")
     if not sums.records:
         raise InputError(f"{_WHO}: no record is complete in both tables.")
     return _result(before, after, pairings, sums)
-
-
-def _warm(method: FuzzyCMeans, before: FittedFuzzyCMeans) -> FuzzyCMeans:
-    return replace(method, initial=before.centers)
 
 
 def _gaps(before: FittedFuzzyCMeans, after: FittedFuzzyCMeans) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from dpmask.engine.passes import Span
+from dpmask.engine.tasks import Position
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
 from dpmask.kernels.deviation import Gaps, gaps, merge_gaps
 from dpmask.kernels.value_counts import ValueCounts, value_counts
@@ -60,7 +60,7 @@ def _shares(tables: TablePair, numbers: int, needs: Need) -> list[float]:
 
 
 def _summed(
-    numbers: Sequence[str], categories: Sequence[str], order: int, share: float, rows: Rows, span: Span
+    numbers: Sequence[str], categories: Sequence[str], order: int, share: float, rows: Rows, position: Position
 ) -> FirstPass:
     columns = [floats(rows, name) for name in numbers]
     moments = comoments(columns, order) if order and columns else None
@@ -68,7 +68,7 @@ def _summed(
     return FirstPass(
         rows.num_rows,
         moments,
-        draw_samples(share, columns, span, sizes) if share and columns else [],
+        draw_samples(share, columns, position, sizes) if share and columns else [],
         [value_counts(row_keys(rows, [name]).first) for name in categories],
     )
 

@@ -31,8 +31,7 @@ from dpmask.clustering.k_means import KMeans
 from dpmask.errors import InputError
 from dpmask.measures.measure import Measure
 from dpmask.results import Loss, Term
-from dpmask.table.columns import require_numeric
-from dpmask.table.pairs import masked_name, pair
+from dpmask.table.pairs import pair_numbers
 from dpmask.table.table import Frame
 
 Floats = NDArray[np.float64]
@@ -108,9 +107,7 @@ def misclassification(
     0.1667
     """
     method = KMeans(clusters=clusters, standardise=standardise, starts=starts, nulls="drop")
-    pairs = pair(original, masked, columns, _WHO)
-    names = [*columns, *(masked_name(column) for column in columns)]
-    require_numeric(pairs.masked_schema, names, _WHO)
+    pairs, names = pair_numbers(original, masked, columns, _WHO)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the warm start shows what a restart's luck adds
         before = method.fit(original, columns=columns, seed=seed)

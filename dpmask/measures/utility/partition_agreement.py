@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from dpmask.clustering.features import Features, find_features
 from dpmask.clustering.partition import ALGORITHMS, FittedPartition, partition
 from dpmask.engine.draws import make_key
-from dpmask.engine.passes import Span
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.partitions import adjusted_rand, f_measure, match_point
 from dpmask.lake.reading import Rows
@@ -138,7 +137,8 @@ def partition_agreement(
         found = find_features(after, columns, _WHO, intervals=_labelled(before, after, columns))
     query = _clustered(after, found, clusters, recluster or algorithm, seed)
     names = [*columns, *map(masked_name, columns), PRESENT]
-    tables = pairs.reduce_rows(names, partial(_counted, runs, query, tuple(columns)), np.add, f"{_WHO}: count")
+    count = partial(_counted, runs, query, tuple(columns))
+    tables = pairs.select(names).reduce(count, np.add, f"{_WHO}: count")
     return _result(tables, clusters)
 
 
@@ -164,9 +164,7 @@ def _labelled(before: Table, after: Table, columns: Sequence[str]) -> list[str]:
     return [name for name, old, new in kinds if is_ordered(old) and not is_ordered(new)]
 
 
-def _counted(
-    runs: Sequence[FittedPartition], query: FittedPartition, columns: tuple[str, ...], rows: Rows, span: Span
-) -> Counts:
+def _counted(runs: Sequence[FittedPartition], query: FittedPartition, columns: tuple[str, ...], rows: Rows) -> Counts:
     """The contingency tables of the natural clusters with the query's, and with those of other seeds."""
     size, rows = runs[0].method.clusters, _released(rows)
     masked = rows.select([masked_name(name) for name in columns]).rename_columns(list(columns))
@@ -227,7 +225,7 @@ def _expected(pairs: Table, after: Table, known: Features) -> Features:
     categories = {name: category_encoder(name, found[name], _WHO) for name in texts}
     names = [*texts, *map(masked_name, texts), PRESENT]
     parts = dict(zip(known.columns, known.parts, strict=True))
-    sums = pairs.reduce_rows(names, partial(_summed, categories, parts), _added, f"{_WHO}: expected") if texts else {}
+    sums = pairs.select(names).reduce(partial(_summed, categories, parts), _added, f"{_WHO}: expected") if texts else {}
     encoders: list[NumberEncoder] = []
     for name in known.columns:
         if name in sums:
@@ -242,9 +240,7 @@ def _expected(pairs: Table, after: Table, known: Features) -> Features:
 _Sums = dict[str, tuple[Floats, Counts]]
 
 
-def _summed(
-    categories: Mapping[str, CategoryEncoder], parts: Mapping[str, NumberEncoder], rows: Rows, span: Span
-) -> _Sums:
+def _summed(categories: Mapping[str, CategoryEncoder], parts: Mapping[str, NumberEncoder], rows: Rows) -> _Sums:
     found, rows = {}, _released(rows)
     for name, category in categories.items():
         codes, size = category.on(masked_name(name)).encode(rows), category.size

@@ -115,8 +115,8 @@ class _Change(NamedTuple):
 def _from_summary(found: Summary, n_ref: int = 1000) -> ProbabilisticLoss:
     require_integers(_WHO, 1, n_ref=n_ref)
     before, after = found.before, found.after
-    for side in (before, after):
-        require_values(side.moments, found.numbers, _WHO)
+    for table in (before, after):
+        require_values(table.moments, found.numbers, _WHO)
     changes = dict(zip(_GROUPS, _changes(before, after, found.quantiles, found.around.within), strict=True))
     own = {name: _loss(one, one.records) for name, one in changes.items()}
     reference = {name: _loss(one, np.full_like(one.records, n_ref)) for name, one in changes.items()}
@@ -186,7 +186,7 @@ def _of_correlations(before: CoMoments, after: CoMoments, pairs: Any) -> _Change
 
 
 def _of_quantiles(before: CoMoments, quantiles: tuple[list[Floats], list[Floats]], within: list[Counts]) -> _Change:
-    ours, theirs = (np.array(side) for side in quantiles)
+    ours, theirs = (np.array(some) for some in quantiles)
     records = np.repeat(before.values.astype(np.float64)[:, None], len(PERCENTS), axis=1)
     width = 2 * (before.high - before.low) / WINDOW
     share = PERCENTS / 100

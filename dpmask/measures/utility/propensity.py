@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmask.engine.draws import Subkey, make_key, record_words
-from dpmask.engine.passes import Span
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples
 from dpmask.kernels.regression.logistic import Floats, basis, fitted_chances
@@ -133,22 +133,23 @@ def _sampled(table: Table, side: str, numeric: list[str], others: list[str], sam
     """The values of a sample (columns x records): numbers as they are, categories by their keys."""
     key = make_key(_WHO, seed=seed).subkey(side)
     choice = partial(_choose, key, tuple(numeric), tuple(others), sample)
-    found = table.reduce_rows([*numeric, *others], choice, partial(merge_hash_samples, most=sample), f"{_WHO}: {side}")
+    rows = table.select([*numeric, *others]).with_positions()
+    found = rows.reduce(choice, partial(merge_hash_samples, most=sample), f"{_WHO}: {side}")
     if not len(found.words):
         raise InputError(f"{_WHO}: the {side} table has no record.")
     return found.values
 
 
 def _choose(
-    key: Subkey, numeric: tuple[str, ...], others: tuple[str, ...], sample: int, rows: Rows, span: Span
+    key: Subkey, numeric: tuple[str, ...], others: tuple[str, ...], sample: int, rows: Rows, position: Position
 ) -> HashSample:
-    words = record_words(key, span.first, rows.num_rows)
+    words = record_words(key, position.first, rows.num_rows)
     likely = np.argpartition(words, sample)[:sample] if len(words) > sample else np.arange(len(words))
     likely.sort()
     picked = rows.take(likely)
     values = [floats(picked, name) for name in numeric]
     values += [(row_keys(picked, [name]).first >> _EXACT).astype(np.float64) for name in others]
-    return hash_sample(words[likely], span.first + likely, np.array(values), sample)
+    return hash_sample(words[likely], position.first + likely, np.array(values), sample)
 
 
 def _features(values: Floats, numeric: int) -> Floats:

@@ -2,7 +2,7 @@
 
 The second pass counts at the sampled values: how far the two distributions lie apart, and between which values
 quantiles are. The third gathers what lies there, which gives exact quantiles; and what lies where the counts around
-them will be asked for, which are then known, too. Only where that would be too much a fourth pass counts them. None is
+them will be needed, which are then known, too. Only where that would be too much a fourth pass counts them. None is
 made for tables no larger than the sample. A quantile that the sample does not bracket closely enough costs a pass more
 (table/quantiles.py).
 """
@@ -10,13 +10,12 @@ made for tables no larger than the sample. A quantile that the sample does not b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from dpmask.engine.passes import Span
+from dpmask.engine.limits import current_limits
 from dpmask.kernels.order.float_order import (
     Counts,
     Floats,
@@ -30,7 +29,6 @@ from dpmask.kernels.order.float_order import (
     window,
 )
 from dpmask.kernels.order.partial_sort import (
-    Contents,
     KeyRanges,
     PartialSort,
     contents_of,
@@ -38,19 +36,16 @@ from dpmask.kernels.order.partial_sort import (
     merge_contents,
     within_doubles,
 )
-from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Need
 from dpmask.measures.utility.first_pass import FirstPass
 from dpmask.measures.utility.table_pair import TablePair
-from dpmask.table.columns import floats
-from dpmask.table.quantiles import Sample, Search
+from dpmask.table.quantiles import RankSearch, Sample
 
 PERCENTS = np.arange(5, 100, 5)
 """Which percentiles are compared; they are also the edges of the bins."""
 WINDOW = 1000
 """The density at a quantile is that within the range over this on either side."""
 
-_GATHERED = 1 << 23  # values that may be gathered beyond those that quantiles need
 _Zones = list[tuple[int, int]]
 
 
@@ -68,48 +63,20 @@ class Around(NamedTuple):
     bins: tuple[list[Counts], list[Counts]]
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """Passes over the numbers of both tables."""
-
-    tables: TablePair
-    numbers: Sequence[str]
-    who: str
-
-    def count(self, keys: Sequence[list[Keys]], label: str) -> list[list[Positions]]:
-        """Each table's counts at the given keys of each column."""
-        functions = [partial(_count, self.numbers, some) for some in keys]
-        return self.tables.reduce(self.numbers, functions, merge_counts, f"{self.who}: {label}")
-
-    def gather(self, zones: Sequence[list[KeyRanges]]) -> list[list[PartialSort]]:
-        """What each table has in zones of each column."""
-        functions = [partial(_gather, self.numbers, some) for some in zones]
-        found = self.tables.reduce(self.numbers, functions, merge_contents, f"{self.who}: collect")
-        return [list(map(PartialSort, *both)) for both in zip(zones, found, strict=True)]
-
-
-def _count(columns: Sequence[str], keys: list[Keys], rows: Rows, span: Span) -> list[Positions]:
-    return count_at(keys, [floats(rows, name) for name in columns])
-
-
-def _gather(columns: Sequence[str], zones: list[KeyRanges], rows: Rows, span: Span) -> list[Contents]:
-    return contents_of(zones, [floats(rows, name) for name in columns])
-
-
 class QuantileSearch:
     """The search for both tables' quantiles: ``narrow``, then ``quantiles``, then ``around``."""
 
     def __init__(
         self, tables: TablePair, numbers: Sequence[str], found: tuple[FirstPass, FirstPass], needs: Need, who: str
     ) -> None:
-        self.reading, self.found, self.needs = _Reading(tables, numbers, who), found, needs
+        self.tables, self.numbers, self.found, self.needs, self.who = tables, numbers, found, needs, who
         self.samples = [one.samples for one in found]
         wanted = bool(needs & (Need.QUANTILES | Need.BINS)), bool(needs & Need.QUANTILES)
         self.ranks = [
-            [_ranks(one.values) if asked else [] for one in side]
-            for side, asked in zip(self.samples, wanted, strict=True)
+            [_ranks(one.values) if asked else [] for one in table]
+            for table, asked in zip(self.samples, wanted, strict=True)
         ]
-        self.searches = [list(map(Search, *side)) for side in zip(self.ranks, self.samples, strict=True)]
+        self.searches = [list(map(RankSearch, *table)) for table in zip(self.ranks, self.samples, strict=True)]
         self.cuts: list[list[Keys]] = []
         self.counted: list[list[Positions]] = []
         self.known: list[list[PartialSort]] = []
@@ -117,7 +84,7 @@ class QuantileSearch:
     @property
     def whole(self) -> bool:
         """Whether the samples hold all values, so that no further pass is needed."""
-        return all(one.whole for side in self.samples for one in side)
+        return all(one.whole for table in self.samples for one in table)
 
     def narrow(self) -> list[Steps]:
         """Count until each quantile lies between two values that are close; the first counts are the steps."""
@@ -125,44 +92,51 @@ class QuantileSearch:
         if self.needs & (Need.STEPS | Need.BINS):
             union = [np.union1d(one.keys, two.keys) for one, two in zip(*self.samples, strict=True)]
             cuts = [union, union]
-        while any(len(some) for side in cuts for some in side):
+        while any(len(some) for table in cuts for some in table):
             found = self._count(cuts, "count")
             if not self.counted:
                 self.cuts, self.counted = cuts, found
-            for side, some, counts in zip(self.searches, cuts, found, strict=True):
-                for search, keys, positions in zip(side, some, counts, strict=True):
+            for table, some, counts in zip(self.searches, cuts, found, strict=True):
+                for search, keys, positions in zip(table, some, counts, strict=True):
                     search.narrow(keys, positions)
             cuts = self._splitters()
         return [Steps(*both) for both in zip(*self.counted, strict=True)] if self.needs & Need.STEPS else []
 
     def _splitters(self) -> list[list[Keys]]:
-        return [[search.splitters() for search in side] for side in self.searches]
+        return [[search.splitters() for search in table] for table in self.searches]
 
     def _count(self, keys: Sequence[list[Keys]], label: str) -> list[list[Positions]]:
         """Both tables' counts at keys; without a pass where they are known."""
         if self.whole:
             return [
-                [positions_in(one.keys, cuts) for one, cuts in zip(side, some, strict=True)]
-                for side, some in zip(self.samples, keys, strict=True)
+                [positions_in(one.keys, cuts) for one, cuts in zip(table, some, strict=True)]
+                for table, some in zip(self.samples, keys, strict=True)
             ]
-        asked = [list(zip(*side, strict=True)) for side in zip(self.known, keys, strict=False)]
-        if asked and all(known.covers(cuts) for side in asked for known, cuts in side):
-            return [[known.positions(cuts) for known, cuts in side] for side in asked]
-        return self.reading.count(keys, label)
+        asked = [list(zip(*table, strict=True)) for table in zip(self.known, keys, strict=False)]
+        if asked and all(known.covers(cuts) for table in asked for known, cuts in table):
+            return [[known.positions(cuts) for known, cuts in table] for table in asked]
+        functions = [partial(count_at, some) for some in keys]
+        return self.tables.reduce_floats(self.numbers, functions, merge_counts, f"{self.who}: {label}")
 
     def quantiles(self) -> tuple[list[Floats], list[Floats]]:
         """The values at the wanted ranks."""
-        zones = [[search.zones for search in side] for side in self.searches]
-        if any(some for side in zones for some in side):
-            self.known = self.reading.gather(self._with_around(zones))
-            for side, known in zip(self.searches, self.known, strict=True):
-                for search, one in zip(side, known, strict=True):
+        zones = [[search.zones for search in table] for table in self.searches]
+        if any(some for table in zones for some in table):
+            self.known = self._gather(self._with_around(zones))
+            for table, known in zip(self.searches, self.known, strict=True):
+                for search, one in zip(table, known, strict=True):
                     search.answer(one)
         original, masked = (
-            [search.values(ranks) for search, ranks in zip(side, some, strict=True)]
-            for side, some in zip(self.searches, self.ranks, strict=True)
+            [search.values(ranks) for search, ranks in zip(table, some, strict=True)]
+            for table, some in zip(self.searches, self.ranks, strict=True)
         )
         return original, masked
+
+    def _gather(self, zones: list[list[KeyRanges]]) -> list[list[PartialSort]]:
+        """What each table has in zones of each column."""
+        functions = [partial(contents_of, some) for some in zones]
+        found = self.tables.reduce_floats(self.numbers, functions, merge_contents, f"{self.who}: collect")
+        return [list(map(PartialSort, *both)) for both in zip(zones, found, strict=True)]
 
     def _with_around(self, zones: list[list[_Zones]]) -> list[list[KeyRanges]]:
         """The zones of the open quantiles, and of what ``around`` will ask for if that is not too much."""
@@ -170,13 +144,17 @@ class QuantileSearch:
             [[*one, *other] for one, other in zip(*both, strict=True)]
             for both in zip(zones, self._around_zones(), strict=True)
         ]
-        asked = [[key_ranges(some) for some in side] for side in more]
+        asked = [[key_ranges(some) for some in table] for table in more]
         gathered = sum(
             zone.at_most(cuts, counted, sample.values)
-            for side in zip(asked, self.cuts, self.counted, self.samples, strict=True)
-            for zone, cuts, counted, sample in zip(*side, strict=True)
+            for table in zip(asked, self.cuts, self.counted, self.samples, strict=True)
+            for zone, cuts, counted, sample in zip(*table, strict=True)
         )
-        return asked if gathered <= _GATHERED else [[key_ranges(some) for some in side] for side in zones]
+        return (
+            asked
+            if gathered <= current_limits().gathered_values
+            else [[key_ranges(some) for some in table] for table in zones]
+        )
 
     def _around_zones(self) -> tuple[list[_Zones], list[_Zones]]:
         """Where in both tables the values lie that ``around`` may ask for."""
@@ -204,7 +182,7 @@ class QuantileSearch:
 
     @property
     def _none(self) -> list[Keys]:
-        return [np.empty(0, np.int64)] * len(self.reading.numbers)
+        return [np.empty(0, np.int64)] * len(self.numbers)
 
     def _windows(self, quantiles: list[Floats]) -> list[Keys]:
         """The first and then the last value that count as close to each quantile."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from html import escape
 from operator import or_
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dpmask.errors import JobError, nearest
 from dpmask.measures import LOSSES, find_measure
-from dpmask.measures.measure import Measure, Need
+from dpmask.measures.measure import Measure, MeasureRequest, Need
 from dpmask.measures.utility.summary import Summary, summarised
 from dpmask.results import Result
 from dpmask.table.table import Frame
@@ -24,33 +24,17 @@ if TYPE_CHECKING:
 _WHO = "summarise"
 
 
-class Requested(Protocol):
-    """A measure that somebody asks for: what the result is called, the measure, and its parameters."""
-
-    @property
-    def name(self) -> str:
-        """What the result is called."""
-
-    @property
-    def measure(self) -> str:
-        """The measure."""
-
-    @property
-    def parameters(self) -> Mapping[str, Any]:
-        """Its parameters."""
-
-
 def shared_measures() -> dict[str, Measure[Any]]:
     """The measures that share passes, by name."""
     return {name: one for name in LOSSES if (one := find_measure(name)).needs}
 
 
-def groups_of(requests: Sequence[Requested], is_numeric: Callable[[str], bool]) -> list[list[Requested]]:
+def groups_of(requests: Sequence[MeasureRequest], is_numeric: Callable[[str], bool]) -> list[list[MeasureRequest]]:
     """Those measures that are better taken together: of the same columns, two or more, all of which they take."""
-    groups: dict[tuple[str, ...], list[Requested]] = {}
+    groups: dict[tuple[str, ...], list[MeasureRequest]] = {}
     for one in requests:
         columns = tuple(one.parameters.get("columns", ()))
-        measure = find_measure(one.measure)
+        measure = one.definition
         if measure.needs and (measure.takes_categories or all(map(is_numeric, columns))):
             groups.setdefault(columns, []).append(one)
     return [group for group in groups.values() if len(group) > 1]
@@ -62,16 +46,14 @@ def needs_of(measures: Iterable[str]) -> Need:
 
 
 def take_together(
-    original: Frame, masked: Frame, group: Sequence[Requested], who: str
+    original: Frame, masked: Frame, group: Sequence[MeasureRequest], who: str
 ) -> dict[str, Callable[[], Result]]:
     """What gives each measure of a group, from passes they share: the same as it would be alone."""
     columns = group[0].parameters["columns"]
     summary = summarised(original, masked, columns, needs_of(one.measure for one in group), who)
-    return {one.name: partial(_from_summary, one.measure, summary, **_others(one)) for one in group}
-
-
-def _others(request: Requested) -> dict[str, Any]:
-    return {name: value for name, value in request.parameters.items() if name != "columns"}
+    others = [{name: value for name, value in one.parameters.items() if name != "columns"} for one in group]
+    each = zip(group, others, strict=True)
+    return {one.name: partial(_from_summary, one.measure, summary, **parameters) for one, parameters in each}
 
 
 def _from_summary(name: str, summary: Summary, **parameters: Any) -> Result:

@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from dpmask.engine.passes import Span
+from dpmask.engine.tasks import Position
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import is_numeric, require_known
+from dpmask.table.columns import Floats, is_numeric, require_known
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.table import Frame, Table, as_table
 
 _Found = TypeVar("_Found")
 _Paired = TypeVar("_Paired")
-_Function = Callable[[Rows, Span], _Found]
 
 
 class TablePair(NamedTuple):
@@ -52,23 +51,36 @@ class TablePair(NamedTuple):
     def reduce(
         self,
         columns: Sequence[str],
-        functions: Sequence[_Function[_Found]],
+        functions: Sequence[Callable[[Rows, Position], _Found]],
         merge: Callable[[_Found, _Found], _Found],
         label: str,
     ) -> list[_Found]:
-        """A function for each table, in one pass over both."""
+        """A function for each table, of its rows and their position, in one pass over both."""
         if len(self.tables) > 1:
-            return [
-                table.reduce_rows(columns, function, merge, label)
-                for table, function in zip(self.tables, functions, strict=True)
-            ]
+            each = zip(self.tables, functions, strict=True)
+            return [one.select(columns).with_positions().reduce(function, merge, label) for one, function in each]
         both = partial(_both, tuple(columns), functions)
-        return self.tables[0].reduce_rows(_twice(columns), both, partial(_merge_both, merge), label)
+        rows = self.tables[0].select(_twice(columns)).with_positions()
+        return rows.reduce(both, partial(_merge_both, merge), label)
+
+    def reduce_floats(
+        self,
+        columns: Sequence[str],
+        functions: Sequence[Callable[[list[Floats]], _Found]],
+        merge: Callable[[_Found, _Found], _Found],
+        label: str,
+    ) -> list[_Found]:
+        """The same of numeric columns as floats, wherever they lie."""
+        if len(self.tables) > 1:
+            each = zip(self.tables, functions, strict=True)
+            return [one.reduce(columns, function, merge, label) for one, function in each]
+        both = partial(_both_floats, functions)
+        return self.tables[0].reduce(_twice(columns), both, partial(_merge_both, merge), label)
 
     def reduce_with_pairs(
         self,
         columns: Sequence[str],
-        functions: Sequence[_Function[_Found]],
+        functions: Sequence[Callable[[Rows, Position], _Found]],
         merge: Callable[[_Found, _Found], _Found],
         of_pairs: Callable[[Rows], _Paired],
         merge_pairs: Callable[[_Paired, _Paired], _Paired],
@@ -77,11 +89,11 @@ class TablePair(NamedTuple):
         """The same, and a function of the records side by side: in the same pass where that is how they are read."""
         assert self.pairs is not None
         if len(self.tables) > 1:
-            found = self.pairs.reduce_rows(_twice(columns), partial(_alone, of_pairs), merge_pairs, f"{label} at pairs")
+            found = self.pairs.select(_twice(columns)).reduce(of_pairs, merge_pairs, f"{label} at pairs")
             return self.reduce(columns, functions, merge, label), found
         task = partial(_both_and_pairs, partial(_both, tuple(columns), functions), of_pairs)
         merged = partial(_merge_with_pairs, partial(_merge_both, merge), merge_pairs)
-        return self.pairs.reduce_rows(_twice(columns), task, merged, label)
+        return self.pairs.select(_twice(columns)).with_positions().reduce(task, merged, label)
 
 
 def table_pair(original: Frame, masked: Frame, columns: Sequence[str], who: str, *, paired: bool) -> TablePair:
@@ -99,21 +111,26 @@ def _twice(columns: Sequence[str]) -> list[str]:
     return [*columns, *(masked_name(name) for name in columns)]
 
 
-def _both(columns: tuple[str, ...], functions: Sequence[_Function[_Found]], rows: Rows, span: Span) -> list[_Found]:
+def _both(
+    columns: tuple[str, ...], functions: Sequence[Callable[[Rows, Position], _Found]], rows: Rows, position: Position
+) -> list[_Found]:
     tables = rows.select(columns), rows.select([masked_name(name) for name in columns]).rename_columns(list(columns))
-    return [function(table, span) for function, table in zip(functions, tables, strict=True)]
+    return [function(table, position) for function, table in zip(functions, tables, strict=True)]
+
+
+def _both_floats(functions: Sequence[Callable[[list[Floats]], _Found]], columns: list[Floats]) -> list[_Found]:
+    half = len(columns) // 2
+    return [function(some) for function, some in zip(functions, (columns[:half], columns[half:]), strict=True)]
 
 
 def _merge_both(merge: Callable[..., _Found], left: list[_Found], right: list[_Found]) -> list[_Found]:
     return [merge(one, two) for one, two in zip(left, right, strict=True)]
 
 
-def _alone(function: Callable[[Rows], _Paired], rows: Rows, span: Span) -> _Paired:
-    return function(rows)
-
-
-def _both_and_pairs(both: Callable[..., Any], pairs: Callable[..., Any], rows: Rows, span: Span) -> tuple[Any, Any]:
-    return both(rows, span), pairs(rows)
+def _both_and_pairs(
+    both: Callable[..., Any], pairs: Callable[..., Any], rows: Rows, position: Position
+) -> tuple[Any, Any]:
+    return both(rows, position), pairs(rows)
 
 
 def _merge_with_pairs(both: Callable[..., Any], pairs: Callable[..., Any], left: Any, right: Any) -> tuple[Any, Any]:

@@ -16,7 +16,6 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Span
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import Floats
 from dpmask.table.table import Table
@@ -24,27 +23,27 @@ from dpmask.table.table import Table
 Codes = NDArray[np.int64]
 
 
-class Summary(Protocol):
+class Mergeable(Protocol):
     """What is known of one column after some of its blocks."""
 
     def plus(self, other: Self) -> Self:
         """Both parts together."""
 
 
-S = TypeVar("S", bound=Summary)
-Look = Callable[[Rows, str], S]
+S = TypeVar("S", bound=Mergeable)
+Summarise = Callable[[Rows, str], S]
 """From a block and the name of a column to its summary."""
 
 
-def learn(table: Table, looks: Mapping[str, Look[S]], label: str) -> dict[str, S]:
+def learn(table: Table, functions: Mapping[str, Summarise[S]], label: str) -> dict[str, S]:
     """The summary of each column, all in one pass; none without columns."""
-    if not looks:
+    if not functions:
         return {}
-    return table.reduce_rows(list(looks), partial(_summarise, dict(looks)), _merge, label)
+    return table.select(list(functions)).reduce(partial(_summarise, dict(functions)), _merge, label)
 
 
-def _summarise(looks: dict[str, Look[S]], rows: Rows, span: Span) -> dict[str, S]:
-    return {column: look(rows, column) for column, look in looks.items()}
+def _summarise(functions: dict[str, Summarise[S]], rows: Rows) -> dict[str, S]:
+    return {column: function(rows, column) for column, function in functions.items()}
 
 
 def _merge(left: dict[str, S], right: dict[str, S]) -> dict[str, S]:

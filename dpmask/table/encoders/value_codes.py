@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Span
 from dpmask.errors import JobError
 from dpmask.kernels.keys import Words
 from dpmask.kernels.value_counts import ValueCounts, value_counts
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import Floats, is_numeric
-from dpmask.table.encoders.base import CodeEncoder, Codes, Look, learn
+from dpmask.table.encoders.base import CodeEncoder, Codes, Summarise, learn
 from dpmask.table.encoders.interval import DistinctNumbers, IntervalEncoder, quantile_edges
 from dpmask.table.row_keys import row_keys
 from dpmask.table.table import Table
@@ -60,8 +59,8 @@ def value_encoders(
     numeric = {name for name in columns if in_order and all(is_numeric(one.field(name).type) for one in schemas)}
     distinct = partial(DistinctNumbers.of, most=_FEW_NUMBERS)
     count = partial(_count_keys, most=_MANY_CATEGORIES)
-    looks: dict[str, Look[Any]] = {name: distinct if name in numeric else count for name in columns}
-    found = [learn(table, looks, f"{who}: values") for table in tables]
+    functions: dict[str, Summarise[Any]] = {name: distinct if name in numeric else count for name in columns}
+    found = [learn(table, functions, f"{who}: values") for table in tables]
     values = {name: found[0][name] if len(found) == 1 else found[0][name].plus(found[1][name]) for name in columns}
     many = [name for name in columns if values[name].many]
     for name in many:
@@ -83,11 +82,11 @@ def code_shares(table: Table, encoders: Mapping[str, CodeEncoder], who: str) -> 
     """For each column the share of each code."""
     if not encoders:
         return {}
-    counts = table.reduce_rows(list(encoders), partial(_count, dict(encoders)), _add, f"{who}: shares")
+    counts = table.select(list(encoders)).reduce(partial(_count, dict(encoders)), _add, f"{who}: shares")
     return {name: one / max(int(one.sum()), 1) for name, one in counts.items()}
 
 
-def _count(encoders: dict[str, CodeEncoder], rows: Rows, span: Span) -> dict[str, NDArray[np.int64]]:
+def _count(encoders: dict[str, CodeEncoder], rows: Rows) -> dict[str, NDArray[np.int64]]:
     return {name: np.bincount(one.encode(rows), minlength=one.size) for name, one in encoders.items()}
 
 

@@ -5,7 +5,7 @@ import pytest
 from conftest import people, write_lake
 
 import dpmask
-from dpmask.table.sample_rows import stretches
+from dpmask.table.sample_rows import sample_rows
 from dpmask.table.table import as_table
 
 COLUMNS = ["id", "age", "income"]
@@ -23,11 +23,11 @@ def test_the_same_records_for_any_blocks(tmp_path, block_rows, row_group_size):
     lake = dpmask.read_lake(
         str(write_lake(tmp_path / "lake", table, row_group_size=row_group_size)), block_rows=block_rows
     )
-    _, rows = read(stretches(lake))
+    _, rows = read(sample_rows(lake))
     expected = [start + n for start in range(500, 5000, 1000) for n in range(400)]
     assert rows["id"].to_pylist() == expected
     fitted = dpmask.NoiseAddition(columns=["age", "income"], scale=0.1).fit(lake, seed=1)
-    _, masked = read(stretches(lake.masked_by(fitted)))
+    _, masked = read(sample_rows(lake.masked_by(fitted)))
     _, whole = read(lake.masked_by(fitted))
     assert masked.to_pydict() == whole.take(expected).to_pydict()
 
@@ -35,10 +35,10 @@ def test_the_same_records_for_any_blocks(tmp_path, block_rows, row_group_size):
 @pytest.mark.parametrize("rows", [1, 7, 2000])
 def test_few_records_are_all_there_once(rows):
     frame = people(rows).select(COLUMNS).to_pandas()
-    assert read(stretches(as_table(frame, "test")))[1]["id"].to_pylist() == list(range(rows))
+    assert read(sample_rows(as_table(frame, "test")))[1]["id"].to_pylist() == list(range(rows))
 
 
 def test_of_a_frame():
     frame = people(2500).select(COLUMNS).to_pandas()
-    _, rows = read(stretches(as_table(frame, "test")))
+    _, rows = read(sample_rows(as_table(frame, "test")))
     assert rows["id"].to_pylist() == [start + n for start in range(100, 2500, 500) for n in range(400)]
