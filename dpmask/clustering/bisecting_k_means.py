@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dpmask.clustering.features import find_features
 from dpmask.clustering.partition import FittedPartition, Search, Settings, bisecting
+from dpmask.clustering.settings import SearchSettings
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.parameters import require_integer, require_number
 from dpmask.table import table as tables
@@ -26,6 +27,8 @@ class BisectingKMeans:
     starts: int = 10
     max_passes: int = 300
     shift: float = 1e-6
+
+    settings: ClassVar[SearchSettings] = SearchSettings()
 
     def __post_init__(self) -> None:
         for name in ("clusters", "starts", "max_passes"):
@@ -46,7 +49,7 @@ class BisectingKMeans:
         source = tables.as_table(table, _WHO)
         names = source.masked_schema.names if columns is None else columns
         features = find_features(source, names, _WHO, intervals=intervals)
-        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift)
+        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift, search=self.settings)
         search = Search(settings, source, features, subkey)
         search.require_records(_WHO)
         return bisecting(search, self)

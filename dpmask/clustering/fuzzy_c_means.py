@@ -32,6 +32,7 @@ from dpmask.clustering.scaling import (
     joined,
     spread_of,
 )
+from dpmask.clustering.settings import SearchSettings
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key, record_uniforms
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
@@ -46,7 +47,6 @@ Floats = NDArray[np.float64]
 
 _DEFAULT_FUZZINESS = 2.0
 _ENTROPY_FACTOR = 10.0
-_SAMPLE = 50_000
 _COINCIDENT = 1e-6
 
 
@@ -77,6 +77,7 @@ class FuzzyCMeans:
     nulls: str = "refuse"
 
     who: ClassVar[str] = "FuzzyCMeans"
+    settings: ClassVar[SearchSettings] = SearchSettings()
 
     def __post_init__(self) -> None:
         for name in ("clusters", "starts", "max_passes"):
@@ -169,21 +170,22 @@ class FuzzyCMeans:
     def _solve(self, source: tables.Table, preparation: Preparation, model: Model, key: Subkey) -> Solution:
         """Cluster a sample in one task; if it is not all of the data, go on with passes over all of it."""
         names = preparation.inputs.names
-        share = min(1.0, _SAMPLE / source.rows)
+        share = self.settings.share(source.rows)
         sampled = source.on_floats(names, partial(preparation.sample, key.subkey("sample"), share))
         sample = hold_joined(sampled, joined, source.blocks, "sample")
         draws = record_uniforms(key.subkey("starts"), 0, self.starts * self.clusters).reshape(self.starts, -1)
         start = partial(_start, model, self._initial(preparation), draws, self)
         (solution,) = map_blocks(start, sample, "starts")
         if share == 1.0:
-            _tell(solution.history[-1])
+            _report(solution.history[-1])
             return solution
         read = source.on_floats(names, preparation.records)
         blocks: Blocks = source.blocks
         if fits_in_memory(source.rows * len(names) * 8):
             blocks, read = hold_blocks(read, blocks, "hold"), _as_held
         one_pass = partial(_full_pass, model, read, blocks)
-        better = partial(_correct_on, model, sample) if self.two_grid else None
+        sweeps = self.settings.sweeps(source.rows) if self.two_grid else 0
+        better = partial(_correct_on, model, sample, sweeps) if sweeps else None
         return descend(
             one_pass,
             solution.centers,
@@ -191,7 +193,7 @@ class FuzzyCMeans:
             self.max_passes,
             better=better,
             accelerate=self.accelerate,
-            tell=_tell,
+            report=_report,
         )
 
     def _initial(self, preparation: Preparation) -> Floats | None:
@@ -224,16 +226,16 @@ def _block_sums(model: Model, read: Callable[..., Records], centers: Floats, con
     return model.sums(read(content, span), centers)
 
 
-def _correct_on(model: Model, sample: Blocks, point: Floats, image: Floats) -> Floats:
-    (better,) = map_blocks(partial(_correct, model, point, image), sample, "two grids")
+def _correct_on(model: Model, sample: Blocks, sweeps: int, point: Floats, image: Floats) -> Floats:
+    (better,) = map_blocks(partial(_correct, model, point, image, sweeps), sample, "two grids")
     return better
 
 
-def _correct(model: Model, point: Floats, image: Floats, records: Records, span: Span) -> Floats:
-    return corrected(model, records, point, image)
+def _correct(model: Model, point: Floats, image: Floats, sweeps: int, records: Records, span: Span) -> Floats:
+    return corrected(model, records, point, image, sweeps)
 
 
-def _tell(step: Step) -> None:
+def _report(step: Step) -> None:
     progress.note(f"fuzzy c-means: pass {step.number}, objective {step.objective:.8g}, shift {step.shift:.2g}")
 
 
@@ -267,7 +269,7 @@ class FittedFuzzyCMeans:
     @property
     def passes(self) -> int:
         """Passes over the data that iterated the centres."""
-        return len(self.solution.history)
+        return self.solution.passes
 
     iterations = passes
 

@@ -16,13 +16,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units, check_weight, make_design
 from dpmask.clustering.regression_start import Start, find_starts
+from dpmask.clustering.settings import SearchSettings
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, reduce_blocks
@@ -53,6 +54,8 @@ class FuzzyCRegression:
     max_passes: int = 30
     change: float = 1e-4
     nulls: str = "refuse"
+
+    settings: ClassVar[SearchSettings] = SearchSettings()
 
     def __post_init__(self) -> None:
         require_integer(self, "clusters", at_least=1)
@@ -146,7 +149,7 @@ def fit_models(
 ) -> list[ModelSolution]:
     """Models of each group of dependents (their places), all groups in the same passes over the data."""
     places = [list(group) for group in groups]
-    starts = find_starts(method.clusters, source, design, places, key)
+    starts = find_starts(method.clusters, source, design, places, key, method.settings)
     read: Callable[..., Units] = source.on_rows(design.all_columns, design.complete)
     blocks: Blocks = source.blocks
     if fits_in_memory(8 * source.rows * (1 + design.width + len(design.dependents))):

@@ -26,7 +26,10 @@ _COARSE = 1e-4
 """Starts are compared when their centres move less than this: which optimum each goes to is clear by then."""
 _SHARE = 0.01
 """The sample is solved to this share of the step that the last pass over all data made."""
-_SAMPLE_PASSES = 500
+_FAILURES = 2
+"""Two-grid corrections that may fail before they are given up."""
+_GAIN = 1 / 3
+"""A correction that does not bring the shift below this share of the last one has failed, too."""
 
 
 class Records(NamedTuple):
@@ -80,8 +83,9 @@ class Solution(NamedTuple):
 
     centers: Floats
     objective: float
-    history: tuple[Step, ...]
+    history: tuple[Step, ...]  # of the points that were kept
     converged: bool
+    passes: int  # all of them
 
 
 def plus_plus(records: Records, clusters: int, draws: Floats) -> Floats:
@@ -147,35 +151,37 @@ def descend(
     better: Callable[[Floats, Floats], Floats] | None = None,
     accelerate: bool = True,
     decrease: float = 0.0,
-    tell: Callable[[Step], None] = lambda step: None,
+    report: Callable[[Step], None] = lambda step: None,
 ) -> Solution:
-    """Iterate one pass to a fixed point.
+    """Iterate one pass to a fixed point; the objective never rises from one line of the history to the next.
 
     ``better`` makes of v and F(v) a better next point than F(v), without a pass; acceleration works on top of either. A
-    point where the objective has risen is given up for the plain step from the last one, F(v), and the history with it.
-    With ``decrease`` it also ends with a pass that lowers the objective by less than this share of it.
+    point where the objective has risen is given up for the plain step from the last one, F(v). ``better`` is given up
+    for good when it has failed twice: the objective rose, or the shift did not fall to a third. With ``decrease`` the
+    iteration also ends with a pass that lowers the objective by less than this share of it.
     """
     history: list[Step] = []
-    anderson, point, plain, lowest = Anderson(), start, start, np.inf
-    image, objective = start, np.inf
+    anderson, point, plain, lowest, failures = Anderson(), start, start, np.inf, 0
     for number in range(1, passes + 1):
         image, objective = one_pass(point)
-        history.append(Step(number, objective, float(np.abs(image - point).max())))
-        tell(history[-1])
-        if history[-1].shift < shift:
-            break
-        if objective > lowest + _ROUNDING * abs(lowest):
-            anderson, point, lowest = Anderson(), plain, np.inf
+        step = Step(number, objective, float(np.abs(image - point).max()))
+        report(step)
+        if objective > lowest + _ROUNDING * abs(lowest) and not np.array_equal(point, plain):
+            anderson, point, failures = Anderson(), plain, failures + 1
             continue
-        if lowest - objective < decrease * objective:
+        failures += bool(history) and step.shift > _GAIN * history[-1].shift
+        gain, plain, lowest = lowest - objective, image, objective
+        history.append(step)
+        if step.shift < shift or (decrease > 0.0 and gain < decrease * objective):
             break
-        plain, lowest = image, objective
+        if better is not None and failures >= _FAILURES:
+            anderson, better = Anderson(), None
         target = image if better is None else better(point, image)
         point = anderson.propose(point, target, objective) if accelerate else target
-    return Solution(image, objective, tuple(history), history[-1].shift < shift)
+    return Solution(plain, lowest, tuple(history), history[-1].shift < shift, number)
 
 
-def corrected(model: Model, records: Records, point: Floats, image: Floats) -> Floats:
+def corrected(model: Model, records: Records, point: Floats, image: Floats, passes: int) -> Floats:
     """The fixed point of F_sample + defect, where the defect is what F_sample lacks of F at ``point``.
 
     Anderson acceleration here goes by the residual, as F_sample + defect descends no objective of its own.
@@ -183,7 +189,7 @@ def corrected(model: Model, records: Records, point: Floats, image: Floats) -> F
     defect = image - _one_pass(model, records, point)[0]
     goal = _SHARE * float(np.abs(image - point).max())
     anderson, now = Anderson(), image
-    for _ in range(_SAMPLE_PASSES):
+    for _ in range(passes):
         step = _feasible(model, _one_pass(model, records, now)[0] + defect)
         residual = float(np.linalg.norm(step - now))
         if np.abs(step - now).max() < goal:

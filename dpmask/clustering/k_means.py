@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from dpmask.clustering.features import find_features
 from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
 from dpmask.clustering.partition import FittedPartition, Search, Settings, flat
+from dpmask.clustering.settings import SearchSettings
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.errors import JobError
 from dpmask.parameters import require_choice, require_flag, require_integer, require_number
@@ -43,6 +44,8 @@ class KMeans:
     max_passes: int = 1000
     shift: float = 1e-6
     nulls: str = "refuse"
+
+    settings: ClassVar[SearchSettings] = SearchSettings()
 
     def __post_init__(self) -> None:
         for name in ("clusters", "starts", "max_passes"):
@@ -83,7 +86,7 @@ class KMeans:
         if weight is not None or self.initial is not None:
             raise JobError(f"{_WHO}: columns that are not numbers are clustered without weight and initial.")
         subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("k-means")
-        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift)
+        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift, search=self.settings)
         search = Search(settings, source, find_features(source, columns, _WHO), subkey)
         search.require_records(_WHO)
         return flat(search, self)

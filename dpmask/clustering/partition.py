@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpmask.clustering.features import Features, find_features
 from dpmask.clustering.iteration import Model, Records, Solution, descend, plus_plus, solve
 from dpmask.clustering.scaling import joined
+from dpmask.clustering.settings import SearchSettings
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError
@@ -34,7 +35,6 @@ ALGORITHMS = ("bisecting_kmeans", "kmeans", "fuzzy_c_means")
 """By which a table of any columns can be partitioned; fuzzy clusters by their nearest centres."""
 _STARTS, _PASSES, _SHIFT = 10, 300, 1e-6
 _FUZZINESS = 1.2  # one-hot features are many, and centres of more fuzziness fall into one
-_SAMPLE = 50_000
 _Read = Callable[[Any, Span], Records]
 
 
@@ -54,6 +54,7 @@ class Settings:
     max_passes: int
     shift: float
     fuzziness: float = 1.0
+    search: SearchSettings = SearchSettings()
 
     @property
     def model(self) -> Model:
@@ -130,7 +131,7 @@ class Search(NamedTuple):
     @property
     def share(self) -> float:
         """How much of the table the sample is."""
-        return min(1.0, _SAMPLE / max(self.source.rows, 1))
+        return self.settings.search.share(self.source.rows)
 
     def sample(self) -> Blocks:
         """A sample in one place on the cluster, the same for any partitioning."""
@@ -167,7 +168,7 @@ def flat(search: Search, method: Any) -> FittedPartition:
         blocks, read = search.whole()
         one_pass = partial(_full_pass, settings.model, read, blocks, ())
         solution = descend(one_pass, solution.centers, settings.shift, settings.max_passes)
-    passes = len(solution.history)
+    passes = solution.passes
     return FittedPartition(method, search.features, solution.centers, (), solution.objective, passes)
 
 
@@ -188,7 +189,7 @@ def bisecting(search: Search, method: Any) -> FittedPartition:
         for cluster, centers in cuts:
             one_pass = partial(_full_pass, settings.model, read, blocks, (*moved, Cut(cluster, centers)))
             solution = descend(one_pass, centers, settings.shift, settings.max_passes)
-            moved, passes = (*moved, Cut(cluster, solution.centers)), passes + len(solution.history)
+            moved, passes = (*moved, Cut(cluster, solution.centers)), passes + solution.passes
         cuts = moved
     centers = _leaf_centers(cuts, search.features.size)
     objective = reduce_blocks(partial(_objective, read, cuts, centers), float.__add__, blocks, "k-means")
@@ -243,7 +244,7 @@ def _cut_all(settings: Settings, draws: Floats, records: Records, span: Span) ->
         spreads[cluster] = _spread(values[:, ~second])
         spreads.append(_spread(values[:, second]))
         cuts.append(Cut(cluster, solution.centers))
-        passes += len(solution.history)
+        passes += solution.passes
     return tuple(cuts), passes
 
 

@@ -14,6 +14,7 @@ from conftest import write_lake
 
 import dpmask
 from dpmask.clustering import fuzzy_c_means
+from dpmask.clustering.settings import SearchSettings
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.fuzzy.center_sums import center_sums
 
@@ -34,7 +35,7 @@ def incomes(rows=4000, seed=0):
 @pytest.fixture
 def small_sample(monkeypatch):
     """Tables above 500 records count as large: passes over all the data, not a sample that is the data."""
-    monkeypatch.setattr(fuzzy_c_means, "_SAMPLE", 500)
+    monkeypatch.setattr(dpmask.FuzzyCMeans, "settings", SearchSettings(sample=500))
 
 
 def fit(table, **options):
