@@ -14,14 +14,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.iteration import Model, Records, Solution, Step, corrected, descend, plus_plus, solve
+from dpmask.clustering.fitted import FittedClustering
+from dpmask.clustering.iteration import (
+    TRAPPING,
+    Model,
+    Records,
+    Solution,
+    Step,
+    corrected,
+    descend,
+    first_centers,
+    solve,
+    start_draws,
+)
 from dpmask.clustering.scaling import (
     Constrained,
     Inputs,
@@ -34,11 +46,12 @@ from dpmask.clustering.scaling import (
 )
 from dpmask.clustering.settings import SearchSettings
 from dpmask.engine import progress
-from dpmask.engine.draws import Subkey, make_key, record_uniforms
+from dpmask.engine.draws import Subkey, make_key
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.covariance import Spread
 from dpmask.kernels.fuzzy.center_sums import CenterSums, labels, largest_fuzziness, memberships, merge
+from dpmask.kernels.fuzzy.draws import Closeness, closeness, merge_closeness
 from dpmask.parameters import require_choice, require_flag, require_integer, require_number
 from dpmask.table import table as tables
 from dpmask.table.columns import is_numeric, require_numeric
@@ -48,6 +61,7 @@ Floats = NDArray[np.float64]
 _DEFAULT_FUZZINESS = 2.0
 _ENTROPY_FACTOR = 10.0
 _COINCIDENT = 1e-6
+_MOST = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +83,7 @@ class FuzzyCMeans:
     constraints: tuple[str, ...] = ()
     starts: int = 20
     standardise: bool = True
-    initial: Any = None
+    initial: Any = field(default=None, repr=False)
     max_passes: int = 1000
     shift: float = 1e-6
     accelerate: bool = True
@@ -120,7 +134,8 @@ class FuzzyCMeans:
         preparation = Preparation(inputs, scale, self.nulls == "drop", self.who)
         solution = self._solve(source, preparation, model, subkey)
         centers = limits.released(solution.centers, scale) if limits else scale.to_original(solution.centers)
-        return FittedFuzzyCMeans(self, preparation, model, solution, centers, threshold)._with_warnings()
+        trapped = self._trapped(source, preparation, model, solution.centers)
+        return FittedFuzzyCMeans(self, preparation, model, solution, centers, threshold, trapped)._with_warnings()
 
     def _inputs(self, schema: Any, columns: Sequence[str] | None, weight: str | None) -> Inputs:
         tolerance = self.tolerance if isinstance(self.tolerance, str) else None
@@ -173,7 +188,7 @@ class FuzzyCMeans:
         share = self.settings.share(source.rows)
         sampled = source.on_floats(names, partial(preparation.sample, key.subkey("sample"), share))
         sample = hold_joined(sampled, joined, source.blocks, "sample")
-        draws = record_uniforms(key.subkey("starts"), 0, self.starts * self.clusters).reshape(self.starts, -1)
+        draws = start_draws(key.subkey("starts"), self.starts, self.clusters)
         start = partial(_start, model, self._initial(preparation), draws, self)
         (solution,) = map_blocks(start, sample, "starts")
         if share == 1.0:
@@ -196,6 +211,14 @@ class FuzzyCMeans:
             report=_report,
         )
 
+    def _trapped(self, source: tables.Table, preparation: Preparation, model: Model, centers: Floats) -> int:
+        """How many centres owe most of their weight to one record, at a fuzziness where such a centre cannot leave it."""
+        if model.fuzziness is None or model.fuzziness <= TRAPPING:
+            return 0
+        near = source.on_floats(preparation.inputs.names, partial(_closeness, model, preparation, centers))
+        found = reduce_blocks(near, merge_closeness, source.blocks, "fuzzy c-means: centres on records")
+        return int((found.share > _MOST).sum())
+
     def _initial(self, preparation: Preparation) -> Floats | None:
         if self.initial is None:
             return None
@@ -209,8 +232,15 @@ class FuzzyCMeans:
 def _start(
     model: Model, initial: Floats | None, draws: Floats, method: FuzzyCMeans, records: Records, span: Span
 ) -> Solution:
-    starts = plus_plus(records, draws.shape[1], draws) if initial is None else initial[None]
+    starts = first_centers(model, records, draws) if initial is None else initial[None]
     return solve(model, records, starts, method.shift, method.max_passes, accelerate=method.accelerate)
+
+
+def _closeness(
+    model: Model, preparation: Preparation, centers: Floats, columns: Sequence[Floats], span: Span
+) -> Closeness:
+    values = preparation._replace(drop=True).records(columns, span).values
+    return closeness(values, centers, fuzziness=model.fuzziness)
 
 
 def _as_held(content: Records, span: Span) -> Records:
@@ -239,8 +269,8 @@ def _report(step: Step) -> None:
     progress.note(f"fuzzy c-means: pass {step.number}, objective {step.objective:.8g}, shift {step.shift:.2g}")
 
 
-@dataclass(frozen=True)
-class FittedFuzzyCMeans:
+@dataclass(frozen=True, repr=False)
+class FittedFuzzyCMeans(FittedClustering):
     """Centres in original units, and how they were found."""
 
     method: FuzzyCMeans
@@ -250,6 +280,16 @@ class FittedFuzzyCMeans:
     centers: Floats
     threshold: float
     """The entropy weight below which the centres of these data collapse."""
+    trapped: int = 0
+    """How many centres one record holds, by more than half of their weight; only counted above a fuzziness of 3."""
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters there are."""
+        return len(self.centers)
+
+    def _summary(self) -> dict[str, Any]:
+        return super()._summary() | {"converged": self.converged, "columns": ", ".join(self.columns)}
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -263,7 +303,7 @@ class FittedFuzzyCMeans:
 
     @property
     def history(self) -> tuple[Step, ...]:
-        """Objective and shift of every pass."""
+        """Objective and shift of every pass whose centres were kept; ``number`` counts all passes."""
         return self.solution.history
 
     @property
@@ -275,8 +315,8 @@ class FittedFuzzyCMeans:
 
     @property
     def converged(self) -> bool:
-        """Whether the last pass moved the centres by less than ``shift``."""
-        return self.solution.converged
+        """Whether the last pass moved the centres by less than ``shift``, and no record holds one of them."""
+        return self.solution.converged and not self.trapped
 
     @property
     def coincident(self) -> int:
@@ -340,7 +380,12 @@ class FittedFuzzyCMeans:
             self._warn(
                 f"{self.coincident} of {len(self.centers)} centres lie on another one. Take fewer, or sharper ones."
             )
-        if not self.converged:
+        if self.trapped:
+            self._warn(
+                f"{self.trapped} of {len(self.centers)} centres lie on a record: at fuzziness {self.model.fuzziness:g} "
+                "they cannot leave it, and are not settled. Take a smaller fuzziness, fewer clusters or more starts."
+            )
+        if not self.solution.converged:
             self._warn(
                 f"after {self.passes} passes the centres still move by {self.history[-1].shift:.2g}. "
                 "Raise max_passes or shift."

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units, check_weight, make_design
+from dpmask.clustering.fitted import FittedClustering
 from dpmask.clustering.regression_start import Start, find_starts
 from dpmask.clustering.settings import SearchSettings
 from dpmask.engine import progress
@@ -209,13 +210,21 @@ def _as_held(content: Units, span: Span) -> Units:
     return content
 
 
-@dataclass(frozen=True)
-class FittedFuzzyCRegression:
+@dataclass(frozen=True, repr=False)
+class FittedFuzzyCRegression(FittedClustering):
     """The models, and how they were found."""
 
     method: FuzzyCRegression
-    design: Design = field(repr=False)  # it knows the columns' extremes
+    design: Design
     solution: ModelSolution
+
+    @property
+    def clusters(self) -> int:
+        """How many models there are."""
+        return len(self.solution.models)
+
+    def _summary(self) -> dict[str, Any]:
+        return super()._summary() | {"converged": self.converged, "dependents": ", ".join(self.design.dependents)}
 
     @property
     def terms(self) -> tuple[str, ...]:

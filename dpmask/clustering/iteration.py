@@ -7,6 +7,7 @@ pass. Where the objective rises the plain step is taken instead. The last step i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -14,13 +15,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.kernels.fuzzy.acceleration import Anderson
 from dpmask.kernels.fuzzy.center_sums import CenterSums, center_sums
-from dpmask.kernels.fuzzy.starts import spread_out
+from dpmask.kernels.fuzzy.starts import candidates, spread_out
 from dpmask.kernels.projection import Feasible, project
 
 Floats = NDArray[np.float64]
 
+TRAPPING = 3.0
+"""The fuzziness above which records hold centres that start on them."""
 _ROUNDING = 1e-13
 _COARSE = 1e-4
 """Starts are compared when their centres move less than this: which optimum each goes to is clear by then."""
@@ -88,11 +92,26 @@ class Solution(NamedTuple):
     passes: int  # all of them
 
 
-def plus_plus(records: Records, clusters: int, draws: Floats) -> Floats:
-    """k-means++ starts, one for each row of uniforms (starts x clusters); a missing value counts as the mean, 0."""
+def start_draws(key: Subkey, starts: int, clusters: int) -> Floats:
+    """Uniforms for greedy k-means++: starts x clusters x candidates."""
+    shape = (starts, clusters, candidates(clusters))
+    return record_uniforms(key, 0, math.prod(shape)).reshape(shape)
+
+
+def first_centers(model: Model, records: Records, draws: Floats) -> Floats:
+    """Greedy k-means++ starts, one for each of the ``start_draws``; a missing value counts as the mean, 0.
+
+    Above a fuzziness of 3 they lie halfway between these records and the mean: a centre on a record has all of that
+    one's membership, next to none of the others', and would stay there.
+    """
     values = np.nan_to_num(records.values)
     weight = np.ones(values.shape[1]) if records.weights is None else records.weights
-    return np.array([values[:, spread_out(values, weight, line)].T for line in draws[:, :clusters]])
+    starts = np.array([values[:, spread_out(values, weight, uniforms)].T for uniforms in draws])
+    if model.fuzziness is None or model.fuzziness <= TRAPPING:
+        return starts
+    mean = (values @ weight) / weight.sum()
+    halfway: Floats = (starts + mean) / 2.0
+    return halfway
 
 
 def solve(

@@ -7,7 +7,7 @@ starts on a sample goes on with passes over all the data until the centres stand
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from dpmask.clustering.features import find_features
@@ -40,7 +40,7 @@ class KMeans:
     clusters: int
     starts: int = 20
     standardise: bool = True
-    initial: Any = None
+    initial: Any = field(default=None, repr=False)
     max_passes: int = 1000
     shift: float = 1e-6
     nulls: str = "refuse"

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.features import Features, find_features
-from dpmask.clustering.iteration import Model, Records, Solution, descend, plus_plus, solve
+from dpmask.clustering.fitted import FittedClustering
+from dpmask.clustering.iteration import Model, Records, Solution, descend, first_centers, solve, start_draws
 from dpmask.clustering.scaling import joined
 from dpmask.clustering.settings import SearchSettings
-from dpmask.engine.draws import Subkey, record_uniforms
+from dpmask.engine.draws import Subkey
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError
 from dpmask.kernels.fuzzy.center_sums import CenterSums, labels, merge
@@ -61,14 +62,13 @@ class Settings:
         """What a pass computes."""
         return Model(self.fuzziness, None, None, False, None)
 
-    def solve(self, records: Records, clusters: int, draws: Floats) -> Solution:
+    def solve(self, records: Records, draws: Floats) -> Solution:
         """The best of several starts on one block."""
-        starts = plus_plus(records, clusters, draws)
-        return solve(self.model, records, starts, self.shift, self.max_passes)
+        return solve(self.model, records, first_centers(self.model, records, draws), self.shift, self.max_passes)
 
 
-@dataclass(frozen=True)
-class FittedPartition:
+@dataclass(frozen=True, repr=False)
+class FittedPartition(FittedClustering):
     """A partition of records: centres in features, and how many passes found them."""
 
     method: Any
@@ -92,6 +92,9 @@ class FittedPartition:
     def clusters(self) -> int:
         """How many clusters there are."""
         return len(self.centers)
+
+    def _summary(self) -> dict[str, Any]:
+        return super()._summary() | {"columns": ", ".join(self.columns)}
 
     def labels(self, table: Any) -> Any:
         """The cluster of each record, as a series."""
@@ -139,10 +142,9 @@ class Search(NamedTuple):
         return hold_joined(self.source.on_rows(self.features.columns, read), joined, self.source.blocks, "sample")
 
     def draws(self, rounds: int, clusters: int) -> Floats:
-        """Uniforms for rounds x starts x clusters."""
-        count = rounds * self.settings.starts * clusters
-        shape = (rounds, self.settings.starts, clusters)
-        return record_uniforms(self.key.subkey("starts"), 0, count).reshape(shape)
+        """Uniforms for rounds x starts x clusters x candidates."""
+        draws = start_draws(self.key.subkey("starts"), rounds * self.settings.starts, clusters)
+        return draws.reshape(rounds, self.settings.starts, *draws.shape[1:])
 
     def whole(self) -> tuple[Blocks, _Read]:
         """All blocks as features, held where they fit."""
@@ -203,7 +205,7 @@ def _objective(read: _Read, cuts: tuple[Cut, ...], centers: Floats, content: Any
 
 
 def _start(settings: Settings, draws: Floats, records: Records, span: Span) -> Solution:
-    return settings.solve(records, settings.clusters, draws)
+    return settings.solve(records, draws)
 
 
 def _as_held(content: Records, span: Span) -> Records:
@@ -238,7 +240,7 @@ def _cut_all(settings: Settings, draws: Floats, records: Records, span: Span) ->
             break  # fewer different records than clusters
         members = np.flatnonzero(found == cluster)
         values = np.ascontiguousarray(records.values[:, members])
-        solution = settings.solve(Records(values, None, None), 2, draws[number - 1])
+        solution = settings.solve(Records(values, None, None), draws[number - 1])
         second = labels(values, solution.centers) == 1
         found[members[second]] = number
         spreads[cluster] = _spread(values[:, ~second])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units
-from dpmask.clustering.iteration import Model, Records, plus_plus, solve
+from dpmask.clustering.iteration import Model, Records, first_centers, solve, start_draws
 from dpmask.clustering.settings import SearchSettings
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Run, Span, hold_joined, map_blocks
@@ -68,7 +68,7 @@ def _start(clusters: int, sample: Sequence[Run], design: Design, group: list[int
     varied = (design.seen.low < design.seen.high) & (design.seen.sd > 0.0)
     categories = design.predictors.levels
     inputs = [1 + n for n, name in enumerate(design.predictors.sources) if name not in categories and varied[n]]
-    draws = record_uniforms(key, 0, _STARTS * clusters).reshape(_STARTS, clusters)
+    draws = start_draws(key, _STARTS, clusters)
     (start,) = map_blocks(partial(_solved, inputs, group, draws), sample, f"{design.who}: start")
     return start
 
@@ -92,10 +92,9 @@ def _solved(inputs: list[int], group: list[int], draws: Floats, sample: Units, s
     """Fuzzy c-means of the sample, sharper and sharper until its centres lie apart."""
     values = np.concatenate([sample.z[inputs], sample.y[group]])
     records = Records(values, sample.weights, None)
-    points = plus_plus(records, draws.shape[1], draws)
     for fuzziness in _FUZZINESS:
         model = Model(fuzziness, None, None, partial=False, feasible=None)
-        centers = solve(model, records, points.copy(), _SHIFT, _PASSES).centers
+        centers = solve(model, records, first_centers(model, records, draws), _SHIFT, _PASSES).centers
         if _all_apart(centers):
             break
     return Start(inputs, centers, fuzziness)

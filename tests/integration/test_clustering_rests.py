@@ -1,5 +1,7 @@
 """Clustering comes to rest: also on skewed columns full of zeros, with many clusters, and at any fuzziness."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -57,3 +59,34 @@ def test_two_grids_never_stall(skewed, work, monkeypatch, clusters, fuzziness, s
         objectives = np.array([step.objective for step in one.history])
         assert (np.diff(objectives) <= 1e-12 * objectives[1:]).all()
         assert len(one.history) <= one.passes
+
+
+@pytest.mark.parametrize(
+    ("file", "clusters", "fuzziness", "objective"),
+    [
+        ("census.csv", 5, 20, 7.3226e-10),  # from records: 8.93e-10, where they stay after one pass
+        ("census.csv", 10, 10, 1.38721e-5),
+        ("iris.csv", 10, 7, 4.73047e-4),
+        ("census.csv", 2, 50, 2.48846e-11),
+    ],
+)
+def test_large_fuzziness_starts_off_the_records(reference, file, clusters, fuzziness, objective):
+    """The objectives are those of starts at several distances from the records."""
+    frame = pd.read_csv(reference / file).select_dtypes("number").astype(float)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fitted = dpmask.FuzzyCMeans(clusters=clusters, fuzziness=fuzziness).fit(frame, seed=1)
+    assert fitted.objective == pytest.approx(objective, rel=1e-4)
+    texts = [str(one.message) for one in told]
+    on_records = [text for text in texts if "centres lie on a record" in text]
+    assert fitted.converged == (not on_records)
+    # iris is small: at its best optimum, too, records hold centres
+    assert bool(fitted.trapped) == bool(on_records) == (file == "iris.csv")
+
+
+def test_a_center_that_a_record_holds_is_not_settled(reference):
+    frame = pd.read_csv(reference / "census.csv").astype(float)
+    with pytest.warns(UserWarning, match="5 of 5 centres lie on a record: at fuzziness 20"):
+        fitted = dpmask.FuzzyCMeans(clusters=5, fuzziness=20, initial=frame.iloc[[0, 200, 400, 600, 800]]).fit(frame)
+    assert not fitted.converged
+    np.testing.assert_allclose(fitted.centers[0], frame.iloc[0])

@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.iteration import Model, Records, plus_plus, solve
-from dpmask.engine.draws import Subkey, make_key, record_uniforms, uniforms_at
+from dpmask.clustering.iteration import Model, Records, first_centers, solve, start_draws
+from dpmask.engine.draws import Subkey, make_key, uniforms_at
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.covariance import Spread
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
@@ -205,9 +205,9 @@ class FuzzyCells:
         """The centres of a cell's clusters, in clustering units."""
         clusters = max(1, int(block.shape[1] // self.per_cluster))
         records = Records(block, None, None)
-        start = plus_plus(records, clusters, record_uniforms(key, 0, clusters)[None])
         limits = self.variables.limits
         model = Model(*self.method.clustering, None, False, limits.units if limits else None)
+        start = first_centers(model, records, start_draws(key, 1, clusters))
         return solve(model, records, start, _SHIFT, _PASSES, accelerate=False, decrease=self.decrease).centers
 
     def draw(self, block: Floats, uniforms: Floats, centers: Floats) -> Integers:
