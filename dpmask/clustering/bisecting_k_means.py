@@ -21,7 +21,27 @@ _WHO = "BisectingKMeans"
 
 @dataclass(frozen=True, kw_only=True)
 class BisectingKMeans:
-    """Parameters of a clustering by cuts in two; each cut takes the best of ``starts`` k-means++ starts."""
+    """Bisecting k-means: the cluster with the largest sum of squares is cut in two until there are enough.
+
+    Parameters
+    ----------
+    clusters
+        How many clusters.
+    starts
+        How many greedy k-means++ starts are tried for each cut; the smallest sum of squares wins.
+    max_passes
+        The most passes over the data for each cut.
+    shift
+        The last pass of a cut moves no centre by more, in features from 0 to 1.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"net": [1.0, 2.0, 11.0, 12.0], "kind": ["a", "a", "b", "b"]})
+    >>> fitted = dpmask.BisectingKMeans(clusters=2).fit(people, seed=1)
+    >>> fitted.labels(people).nunique()
+    2
+    """
 
     clusters: int
     starts: int = 10
@@ -44,7 +64,19 @@ class BisectingKMeans:
         key: str | bytes | Subkey | None = None,
         seed: int | None = None,
     ) -> FittedPartition:
-        """Find the clusters of columns of any type, all unless said. ``intervals`` are columns of interval labels."""
+        """Find the clusters.
+
+        Parameters
+        ----------
+        table
+            A pandas or Dask DataFrame, or a lake.
+        columns
+            The columns to cluster by, of any type; all by default.
+        intervals
+            Those of them that have interval labels such as "[20, 40)", which count as their middle.
+        key, seed
+            What the starts and the sample are drawn by; seed 0 by default.
+        """
         subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("bisecting k-means")
         source = tables.as_table(table, _WHO)
         names = source.masked_schema.names if columns is None else columns

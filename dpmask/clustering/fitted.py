@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from html import escape
 from typing import Any
 
 from dpmask.results import shown
 
 
-class FittedClustering:
+class FittedClustering(ABC):
     """A fitted clustering as text and in notebooks, without values of records: a centre may be one."""
 
     method: Any
-    objective: float
-    passes: int
 
-    @property
-    def clusters(self) -> int:
-        """How many clusters there are."""
-        raise NotImplementedError
-
+    @abstractmethod
     def _summary(self) -> dict[str, Any]:
         """What is shown."""
-        return {"clusters": self.clusters, "objective": self.objective, "passes": self.passes}
 
     def __repr__(self) -> str:
         """The method and how the fit went."""
@@ -31,5 +25,7 @@ class FittedClustering:
 
     def _repr_html_(self) -> str:
         """The same as a small table."""
-        rows = "".join(f"<tr><th>{escape(name)}</th><td>{shown(value)}</td></tr>" for name, value in self._summary().items())
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{shown(value)}</td></tr>" for name, value in self._summary().items()
+        )
         return f"<table><caption>{escape(repr(self.method))}</caption>{rows}</table>"

@@ -44,10 +44,28 @@ _WHO = "FuzzyCRegression"
 
 @dataclass(frozen=True, kw_only=True)
 class FuzzyCRegression:
-    """Parameters of a fuzzy c-regression.
+    """Fuzzy c-regression: several linear models of the same variables, and memberships of records in each.
 
-    ``fuzziness`` is the paper's m. It ends after ``max_passes`` iterations, or when no membership changes by ``change``
-    any more. ``nulls``: "refuse", or "drop" records with a missing value.
+    Parameters
+    ----------
+    clusters
+        How many models.
+    fuzziness
+        The paper's m, above 1.
+    max_passes
+        The most iterations, each a pass over the data.
+    change
+        It ends when no membership changes by this much any more.
+    nulls
+        "refuse", or "drop" records with a missing value.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"hours": [1.0, 2.0, 3.0, 4.0], "net": [3.0, 5.0, 7.0, 9.0]})
+    >>> fitted = dpmask.FuzzyCRegression(clusters=1).fit(people, dependents=["net"], independents=["hours"])
+    >>> fitted.coefficients[0, :, 0].round(6).tolist()
+    [1.0, 2.0]
     """
 
     clusters: int
@@ -75,9 +93,20 @@ class FuzzyCRegression:
         key: str | bytes | Subkey | None = None,
         seed: int | None = None,
     ) -> FittedFuzzyCRegression:
-        """Find the models of all dependents together; a record counts as often as its ``weight`` says.
+        """Find the models of all dependents together.
 
-        Without key or seed: seed 0.
+        Parameters
+        ----------
+        table
+            A pandas or Dask DataFrame, or a lake.
+        dependents
+            The numeric columns that the models predict.
+        independents
+            The columns they predict them from: numbers and categories.
+        weight
+            A column of weights: a record with weight 3 counts as three.
+        key, seed
+            What the start is drawn by; seed 0 by default.
         """
         subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-regression")
         _check_columns(dependents, independents)
@@ -131,7 +160,7 @@ class ModelSolution(NamedTuple):
 
 
 class _Models(NamedTuple):
-    """The models that a pass looks at, and those before them."""
+    """The models that a pass evaluates, and those before them."""
 
     models: Floats
     before: Floats | None
@@ -154,14 +183,14 @@ def fit_models(
     read: Callable[..., Units] = source.on_rows(design.all_columns, design.complete)
     blocks: Blocks = source.blocks
     if fits_in_memory(8 * source.rows * (1 + design.width + len(design.dependents))):
-        blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_held
+        blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_persisted
     sums = _pass(method.fuzziness, read, blocks, list(zip(places, starts, strict=True)))
     loops = [_Loop(group, solve_models(one.gram, one.cross)) for group, one in zip(places, sums, strict=True)]
     while waiting := [loop for loop in loops if not loop.done]:
         sums = _pass(method.fuzziness, read, blocks, [loop.task(method.change) for loop in waiting])
         for loop, one in zip(waiting, sums, strict=True):
             loop.take(one, method.max_passes)
-        _tell(waiting)
+        _report(waiting)
     return [ModelSolution(loop.models, loop.sizes, tuple(loop.history)) for loop in loops]
 
 
@@ -186,7 +215,7 @@ class _Loop:
             self.before, self.models = self.models, solve_models(sums.gram, sums.cross, self.models)
 
 
-def _tell(loops: Sequence[_Loop]) -> None:
+def _report(loops: Sequence[_Loop]) -> None:
     number, objective = loops[0].history[-1].number, sum(loop.history[-1].objective for loop in loops)
     progress.note(f"fuzzy c-regression: pass {number}, {len(loops)} under way, objective {objective:.8g}")
 
@@ -206,7 +235,7 @@ def _plus(left: list[ModelSums], right: list[ModelSums]) -> list[ModelSums]:
     return [one.plus(two) for one, two in zip(left, right, strict=True)]
 
 
-def _as_held(content: Units, span: Span) -> Units:
+def _as_persisted(content: Units, span: Span) -> Units:
     return content
 
 
@@ -224,7 +253,13 @@ class FittedFuzzyCRegression(FittedClustering):
         return len(self.solution.models)
 
     def _summary(self) -> dict[str, Any]:
-        return super()._summary() | {"converged": self.converged, "dependents": ", ".join(self.design.dependents)}
+        return {
+            "clusters": self.clusters,
+            "objective": self.objective,
+            "passes": self.passes,
+            "converged": self.converged,
+            "dependents": ", ".join(self.design.dependents),
+        }
 
     @property
     def terms(self) -> tuple[str, ...]:

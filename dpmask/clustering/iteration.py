@@ -8,7 +8,7 @@ pass. Where the objective rises the plain step is taken instead. The last step i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from dpmask.kernels.fuzzy.starts import candidates, spread_out
 from dpmask.kernels.projection import Feasible, project
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 TRAPPING = 3.0
 """The fuzziness above which records hold centres that start on them."""
@@ -106,11 +107,15 @@ def first_centers(model: Model, records: Records, draws: Floats) -> Floats:
     """
     values = np.nan_to_num(records.values)
     weight = np.ones(values.shape[1]) if records.weights is None else records.weights
-    starts = np.array([values[:, spread_out(values, weight, uniforms)].T for uniforms in draws])
+    return off_records(model, values, weight, [spread_out(values, weight, uniforms).records for uniforms in draws])
+
+
+def off_records(model: Model, values: Floats, weight: Floats, records: Sequence[Integers]) -> Floats:
+    """Starts from these records of a block (columns x rows), or from halfway to the mean where these hold centres."""
+    starts = np.array([values[:, some].T for some in records])
     if model.fuzziness is None or model.fuzziness <= TRAPPING:
         return starts
-    mean = (values @ weight) / weight.sum()
-    halfway: Floats = (starts + mean) / 2.0
+    halfway: Floats = (starts + (values @ weight) / weight.sum()) / 2.0
     return halfway
 
 

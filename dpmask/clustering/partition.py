@@ -36,6 +36,7 @@ ALGORITHMS = ("bisecting_kmeans", "kmeans", "fuzzy_c_means")
 """By which a table of any columns can be partitioned; fuzzy clusters by their nearest centres."""
 _STARTS, _PASSES, _SHIFT = 10, 300, 1e-6
 _FUZZINESS = 1.2  # one-hot features are many, and centres of more fuzziness fall into one
+_SEARCH = SearchSettings()
 _Read = Callable[[Any, Span], Records]
 
 
@@ -55,7 +56,7 @@ class Settings:
     max_passes: int
     shift: float
     fuzziness: float = 1.0
-    search: SearchSettings = SearchSettings()
+    search: SearchSettings = _SEARCH
 
     @property
     def model(self) -> Model:
@@ -94,7 +95,12 @@ class FittedPartition(FittedClustering):
         return len(self.centers)
 
     def _summary(self) -> dict[str, Any]:
-        return super()._summary() | {"columns": ", ".join(self.columns)}
+        return {
+            "clusters": self.clusters,
+            "objective": self.objective,
+            "passes": self.passes,
+            "columns": ", ".join(self.columns),
+        }
 
     def labels(self, table: Any) -> Any:
         """The cluster of each record, as a series."""
@@ -147,10 +153,10 @@ class Search(NamedTuple):
         return draws.reshape(rounds, self.settings.starts, *draws.shape[1:])
 
     def whole(self) -> tuple[Blocks, _Read]:
-        """All blocks as features, held where they fit."""
+        """All blocks as features, persisted where they fit."""
         read = self.source.on_rows(self.features.columns, self.features.records)
         if fits_in_memory(8 * self.source.rows * self.features.size):
-            return hold_blocks(read, self.source.blocks, "hold"), _as_held
+            return hold_blocks(read, self.source.blocks, "hold"), _as_persisted
         return self.source.blocks, read
 
     def require_records(self, who: str) -> None:
@@ -184,7 +190,7 @@ def bisecting(search: Search, method: Any) -> FittedPartition:
     (found,) = map_blocks(partial(_cut_all, settings, draws), sample, "starts")
     cuts, passes = found
     blocks: Blocks = sample
-    read: _Read = _as_held
+    read: _Read = _as_persisted
     if search.share < 1.0:
         blocks, read = search.whole()
         moved: tuple[Cut, ...] = ()
@@ -208,7 +214,7 @@ def _start(settings: Settings, draws: Floats, records: Records, span: Span) -> S
     return settings.solve(records, draws)
 
 
-def _as_held(content: Records, span: Span) -> Records:
+def _as_persisted(content: Records, span: Span) -> Records:
     return content
 
 

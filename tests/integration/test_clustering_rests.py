@@ -1,5 +1,7 @@
 """Clustering comes to rest: also on skewed columns full of zeros, with many clusters, and at any fuzziness."""
 
+import dataclasses
+import doctest
 import warnings
 
 import numpy as np
@@ -90,3 +92,39 @@ def test_a_center_that_a_record_holds_is_not_settled(reference):
         fitted = dpmask.FuzzyCMeans(clusters=5, fuzziness=20, initial=frame.iloc[[0, 200, 400, 600, 800]]).fit(frame)
     assert not fitted.converged
     np.testing.assert_allclose(fitted.centers[0], frame.iloc[0])
+
+
+def test_records_that_a_tolerance_has_not_settled_are_counted():
+    """A record just off the middle of two centres leaves it, at first by next to nothing in each round."""
+    frame = pd.DataFrame({"x": [*np.tile([-1.0, 1.0], 50), 0.01], "kappa": [*np.zeros(100), 0.9]})
+    method = dpmask.FuzzyCMeans(clusters=2, entropy=0.75, starts=2, standardise=False, tolerance="kappa")
+    with pytest.warns(UserWarning, match="1 records still moved after the 30 rounds"):
+        fitted = method.fit(frame, seed=1)
+    assert fitted.unsettled == 1
+    assert method.fit(frame.assign(kappa=0.01), seed=1).unsettled == 0
+
+
+def test_reprs_show_no_value_of_a_record(reference):
+    frame = pd.DataFrame({"x": [10007.0, 1, 2, 3, 20011, 20012], "kind": list("aabbcc"), "y": [0.0, 1, 2, 3, 30013, 5]})
+    fitted = [
+        dpmask.FuzzyCMeans(clusters=2, initial=[[10007.0, 30013], [1, 2]]).fit(frame, columns=["x", "y"]),
+        dpmask.KMeans(clusters=2).fit(frame, columns=["x", "kind"]),
+        dpmask.BisectingKMeans(clusters=3).fit(frame),
+        dpmask.FuzzyCRegression(clusters=1).fit(frame, dependents=["y"], independents=["x"]),
+    ]
+    for one in fitted:
+        assert "clusters=" in repr(one)
+        assert "<table>" in one._repr_html_()
+        for text in (repr(one), one._repr_html_()):
+            assert not any(value in text for value in ("10007", "10,007", "20011", "20012", "30013"))
+            assert len(text) < 600
+
+
+@pytest.mark.parametrize("name", ["FuzzyCMeans", "KMeans", "BisectingKMeans", "FuzzyCRegression"])
+def test_every_parameter_is_described_and_the_example_runs(name):
+    method = getattr(dpmask, name)
+    lines = method.__doc__.splitlines()
+    assert all(f"    {field.name}" in lines for field in dataclasses.fields(method))
+    tests = doctest.DocTestFinder(recurse=False).find(method, name)
+    assert tests[0].examples
+    assert not any(doctest.DocTestRunner().run(test).failed for test in tests)

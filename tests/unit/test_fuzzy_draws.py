@@ -55,7 +55,7 @@ def test_starts_equal_the_plain_ones(columns, rows, draws, seed):
     rng = np.random.default_rng(seed)
     values, weight = rng.lognormal(size=(columns, rows)), rng.integers(0, 4, rows) + (rows == 1)
     uniforms = rng.random((draws, 4))
-    found = spread_out(values, weight.astype(float), uniforms)
+    found = spread_out(values, weight.astype(float), uniforms).records
     assert found.tolist() == plain_spread_out(values, weight, uniforms)
     assert weight[found].all()
 
@@ -64,7 +64,7 @@ def test_starts_are_different_records_as_long_as_there_are_some():
     values = np.array([[0.1, 0.1, 0.7, 0.1, -3.3, 0.7]])
     for seed in range(50):
         draws = np.random.default_rng(seed).random((8, 2))
-        found = spread_out(values, np.ones(6), draws)
+        found = spread_out(values, np.ones(6), draws).records
         assert sorted(values[0, found[:3]]) == [-3.3, 0.1, 0.7]
         assert found.tolist() == plain_spread_out(values, np.ones(6), draws)
 
@@ -72,10 +72,10 @@ def test_starts_are_different_records_as_long_as_there_are_some():
 def test_starts_by_hand():
     # the first by weight: 0.3 of 4 is in record 1; then squared distances 1, 0, 4, 81 times weights 1, 1, 2, 0
     values, weight = np.array([[0.0, 1, 3, 10]]), np.array([1.0, 1, 2, 0])
-    assert spread_out(values, weight, np.array([[0.3], [0.1]])).tolist() == [1, 0]
-    assert spread_out(values, weight, np.array([[0.3], [0.12]])).tolist() == [1, 2]
+    assert spread_out(values, weight, np.array([[0.3], [0.1]])).records.tolist() == [1, 0]
+    assert spread_out(values, weight, np.array([[0.3], [0.12]])).records.tolist() == [1, 2]
     # of both, record 2 leaves 1 and record 0 leaves 2 * 4
-    assert spread_out(values, weight, np.array([[0.3, 0.9], [0.1, 0.12]])).tolist() == [1, 2]
+    assert spread_out(values, weight, np.array([[0.3, 0.9], [0.1, 0.12]])).records.tolist() == [1, 2]
 
 
 @every_model

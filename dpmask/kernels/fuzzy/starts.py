@@ -8,6 +8,7 @@ smallest sum of squared distances, as the paper proposes and scikit-learn does, 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +24,27 @@ def candidates(clusters: int) -> int:
     return 2 + int(math.log(clusters))
 
 
-def spread_out(values: Floats, weight: Floats, draws: Floats) -> Integers:
+class Seeds(NamedTuple):
+    """Records to start from, and the weighted sum of squared distances that the first 1, 2, ... of them leave."""
+
+    records: Integers
+    left: Floats
+
+
+def spread_out(values: Floats, weight: Floats, draws: Floats) -> Seeds:
     """For each row of draws (centres x candidates) a record of the block (columns x rows).
 
     A candidate's probability is proportional to its weight times its squared distance to the nearest record taken
     before; of the candidates the one with the smallest weighted sum of squared distances is taken, the first of
     several. Of the first row only the first draw counts.
     """
-    taken = np.empty(len(draws), np.int64)
-    _choose(read_only(values), read_only(weight), read_only(draws), taken)
-    return taken
+    seeds = Seeds(np.empty(len(draws), np.int64), np.empty(len(draws)))
+    _choose(read_only(values), read_only(weight), read_only(draws), *seeds)
+    return seeds
 
 
 @compiled(reassociate=False, contract=False)
-def _choose(values: Floats, weight: Floats, draws: Floats, taken: Integers) -> None:
+def _choose(values: Floats, weight: Floats, draws: Floats, taken: Integers, left: Floats) -> None:
     rows = values.shape[1]
     nearest, mass = np.ones(rows), np.empty(rows)
     trial, best = np.empty(rows), np.empty(rows)
@@ -54,6 +62,7 @@ def _choose(values: Floats, weight: Floats, draws: Floats, taken: Integers) -> N
             if at == 0 or total < lowest:
                 lowest, taken[number] = total, record
                 trial, best = best, trial
+        left[number] = lowest
         nearest, best = best, nearest
 
 

@@ -63,7 +63,7 @@ _STAND_INS = 99
 
 @dataclass(frozen=True)
 class IntervalDisclosure:
-    """``rate`` is the larger of ``by_sd`` and ``by_rank``; the joint ones are shares of records close in all columns."""
+    """``rate`` is the larger of ``by_sd`` and ``by_rank``; the joint ones: records close in all columns."""
 
     rate: float
     by_sd: float

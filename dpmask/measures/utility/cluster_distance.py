@@ -37,7 +37,7 @@ _MAJORITY = 0.5
 
 
 class _Sums(NamedTuple):
-    """What one block adds: squared differences of all pairs of clusters, and how sharp the original's memberships are."""
+    """What one block adds: squared differences of pairs of clusters, and how sharp the original's memberships are."""
 
     squares: Floats  # clusterings x clusters x clusters: sum_k (u^A_ik - u^B_jk)^2
     records: int
