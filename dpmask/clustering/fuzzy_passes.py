@@ -1,4 +1,4 @@
-"""What fuzzy c-means does with blocks of records: starts on a sample, passes over all the data, checks of the result."""
+"""What fuzzy c-means does with blocks of records: starts on a sample, passes over the data, checks of the result."""
 
 from __future__ import annotations
 
