@@ -38,7 +38,7 @@ class FittedFuzzyCMeans(FittedClustering):
     threshold: float
     """The entropy weight below which the centres of these data collapse."""
     trapped: int = 0
-    """How many centres one record holds, by more than half of their weight; only counted above a fuzziness of 3."""
+    """How many centres owe more than half of their weight to one record; only counted above a fuzziness of 3."""
 
     unsettled: int = 0
     """How many records still moved, within their tolerance, after the 30 rounds that a pass allows them."""
@@ -81,7 +81,7 @@ class FittedFuzzyCMeans(FittedClustering):
 
     @property
     def converged(self) -> bool:
-        """Whether the last pass moved the centres by less than ``shift``, and no record holds one of them."""
+        """Whether the last pass moved the centres by less than ``shift``, and none is trapped on a record."""
         return self.solution.converged and not self.trapped
 
     @property
@@ -136,7 +136,7 @@ class FittedFuzzyCMeans(FittedClustering):
         return np.where(placed, found, -1)
 
     def with_warnings(self) -> FittedFuzzyCMeans:
-        """Say what a user must know of this result."""
+        """Warn of what a user must know."""
         if self.model.entropy is not None and self.model.entropy <= self.threshold and len(self.centers) > 1:
             self._warn(
                 f"entropy {self.model.entropy:.4g} is not above {self.threshold:.4g}, below which all centres of these "

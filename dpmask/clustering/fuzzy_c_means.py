@@ -1,13 +1,13 @@
 """Fuzzy c-means and entropy-based fuzzy c-means, with tolerance and linear constraints, over Dask.
 
-Every record belongs to every cluster to a degree u_ik. Fuzziness m (FCM) or the entropy weight lambda (EFCM) says how
+Every record belongs to every cluster to a degree u_ik. Fuzziness m (FCM) or the entropy weight lambda (EFCM) sets how
 sharply: m near 1 and large lambda are almost crisp. A tolerance kappa lets each record move towards the centres by up
 to that distance before it counts; constraints such as net + tax = gross hold for every centre, in original units.
 
 Papers: Torra 2020 (EFCM, constraints: Props. 1-5), Torra, Endo and Miyamoto 2009 (tolerance). Passes over the data: one
 for the spread, then one for each iteration, usually below 12 (see dpmask.clustering.iteration). Memory per task: one
 block of the clustered columns; blocks stay in memory between passes where they fit. Nothing of size records x clusters
-is made, but for ``memberships``, which are lazy.
+is computed, but for ``memberships``, which are lazy.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class FuzzyCMeans:
     clusters
         How many clusters.
     fuzziness
-        The papers' m: 1 is crisp, 2 the default. Above 3 the starts lie off the records, which would hold them.
+        The papers' m: 1 is crisp, 2 the default. Above 3 the starts lie off the records, where they would be trapped.
     entropy
         The papers' lambda, of the entropy model, in place of fuzziness; "auto" is ten times the value below which all
         centres collapse into one.

@@ -2,7 +2,8 @@
 
 A sample is clustered first, from several k-means++ starts, in one task. Then, with two grids, each pass over all the
 data gives F(v) and the defect F(v) - F_sample(v), and the sample is solved again with that defect added, which costs no
-pass. Where the objective rises the plain step is taken instead. The last step is a plain pass over all the data.
+pass. Where the objective rises the plain step is taken instead, and after two failures accelerated plain steps go on
+alone: on skewed columns, with many clusters, corrections can fail without end. The last step is a plain pass.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 TRAPPING = 3.0
-"""The fuzziness above which records hold centres that start on them."""
+"""The fuzziness above which centres that start on records are trapped there."""
 _ROUNDING = 1e-13
 _COARSE = 1e-4
 """Starts are compared when their centres move less than this: which optimum each goes to is clear by then."""
 _SHARE = 0.01
-"""The sample is solved to this share of the step that the last pass over all data made."""
+"""The sample is solved to this share of the step of the last pass over all data."""
 _FAILURES = 2
 """Two-grid corrections that may fail before they are given up."""
 _GAIN = 1 / 3
@@ -55,7 +56,7 @@ class Model(NamedTuple):
     feasible: Feasible | None
 
     def sums(self, records: Records, centers: Floats) -> CenterSums:
-        """One pass over a block, all starts together."""
+        """One pass over a block, for all starts."""
         tolerance = self.tolerance if records.tolerances is None else records.tolerances
         return center_sums(
             records.values,
@@ -111,7 +112,7 @@ def first_centers(model: Model, records: Records, draws: Floats) -> Floats:
 
 
 def off_records(model: Model, values: Floats, weight: Floats, records: Sequence[Integers]) -> Floats:
-    """Starts from these records of a block (columns x rows), or from halfway to the mean where these hold centres."""
+    """Starts from these records of a block (columns x rows), or from halfway to the mean above that fuzziness."""
     starts = np.array([values[:, some].T for some in records])
     if model.fuzziness is None or model.fuzziness <= TRAPPING:
         return starts
@@ -129,7 +130,7 @@ def solve(
     accelerate: bool = True,
     decrease: float = 0.0,
 ) -> Solution:
-    """The best of several starts on one block: all together until it is clear where each goes, then the best one on."""
+    """The best of several starts on one block: all of them until it is clear where each goes, then the best one on."""
     points = starts if model.feasible is None else project(starts, model.feasible)
     if len(points) > 1:
         points, objectives = _all_starts(model, records, points, max(shift, _COARSE), passes)

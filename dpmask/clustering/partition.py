@@ -2,8 +2,8 @@
 
 A sample is clustered in one task first, from several k-means++ starts; where it is not all of the data, passes over all
 of it go on from there (dpmask.clustering.iteration). Bisecting k-means cuts the cluster with the largest sum of squares
-in two, again and again (Steinbach, Karypis and Kumar 2000); which cluster that is the sample says, the centres follow
-from all data. Memory per task: one block of features.
+in two, again and again (Steinbach, Karypis and Kumar 2000); the sample decides which cluster that is, the centres
+follow from all data. Memory per task: one block of features.
 """
 
 from __future__ import annotations
@@ -257,14 +257,14 @@ def _cut_all(settings: Settings, draws: Floats, records: Records, span: Span) ->
 
 
 def _spread(values: Floats) -> float:
-    """The sum of squares around the mean; 0 for equal records, whatever rounding says."""
+    """The sum of squares around the mean; exactly 0 for equal records."""
     if not values.shape[1] or not (values != values[:, :1]).any():
         return 0.0
     return float(((values - values.mean(axis=1, keepdims=True)) ** 2).sum())
 
 
 def _leaf_centers(cuts: tuple[Cut, ...], size: int) -> Floats:
-    """The centre of each cluster: of the last cut that made it. Where nothing was cut, all records are equal."""
+    """The centre of each cluster: of the last cut that it came from. Where nothing was cut, all records are equal."""
     centers = [np.zeros(size)]
     for cluster, (stays, leaves) in cuts:
         centers[cluster] = stays

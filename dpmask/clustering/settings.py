@@ -1,4 +1,4 @@
-"""How a clustering searches: numbers that change its cost and the way it takes, never what it looks for."""
+"""How a clustering searches: numbers that change its cost and its path, never its objective."""
 
 from __future__ import annotations
 

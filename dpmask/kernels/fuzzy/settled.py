@@ -1,6 +1,6 @@
 """Which records a tolerance has not brought to rest: a pass lets each of them move 30 times at most.
 
-One round more, in plain numpy, tells: a record is settled when its memberships do not change by it. See tolerance.py.
+A record is settled when one round more, in plain numpy, does not change its memberships. See tolerance.py.
 """
 
 from __future__ import annotations

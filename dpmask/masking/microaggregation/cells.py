@@ -71,7 +71,7 @@ class Shards(NamedTuple):
         return (values - self.scale.mean[:, None]) / self.scale.sd[:, None]
 
     def words(self, positions: Integers) -> NDArray[np.uint64]:
-        """What decides between records that a cut cannot tell apart."""
+        """What decides between records with equal projections."""
         return words_at(self.key.subkey("ties"), positions)
 
 
@@ -164,7 +164,7 @@ def _split(shards: Shards, columns: Sequence[Floats], span: Span) -> list[Piece]
 
 
 def fit_shards(table: Table, shards: Shards, method: CellMethod) -> list[Run]:
-    """Every shard fitted to its records, held as FittedShard."""
+    """Every shard fitted to its records, persisted as FittedShard."""
     gathered = _exchanged(table, shards, _gathered, None)
     return hold_dear(partial(_fit_shard, shards, method), gathered, "cells: fit")
 
@@ -217,7 +217,7 @@ def _counted(content: FittedShard, span: Span) -> Piece:
 
 
 def models_of(fitted: list[Run]) -> list[Run]:
-    """The models of fitted shards alone, held."""
+    """The models of fitted shards alone, persisted."""
     return hold_blocks(_model_of, fitted, "cells: keep")
 
 
