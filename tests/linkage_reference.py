@@ -61,3 +61,26 @@ def mahalanobis(original, masked, columns, inverse):
 
 def ridge(matrix):
     return np.linalg.inv(matrix + 1e-6 * np.trace(matrix) / len(matrix) * np.eye(len(matrix)))
+
+
+def mahalanobis_with_missing(original, masked, columns):
+    """The guide's definition: columns with a missing value leave S for a gap and a flag, each in its own units."""
+    points, ranges = [], []
+    for column in columns:
+        x, y = (
+            (frame[column].to_numpy(float) - frame[column].mean()) / frame[column].std(ddof=0)
+            for frame in (original, masked)
+        )
+        apart = np.subtract.outer(x, y)
+        if not np.isnan(apart).any():
+            points.append(apart)
+        else:
+            ranges += [np.nan_to_num(np.abs(apart)), np.not_equal.outer(np.isnan(x), np.isnan(y)).astype(float)]
+    covariance = np.cov([np.diag(apart) for apart in points], ddof=0).reshape(len(points), -1)
+    squares = np.array([(np.diag(gap) ** 2).mean() for gap in ranges])
+    small = 1e-6 * (np.trace(covariance) + squares.sum()) / (len(points) + len(ranges))
+    matrix = np.linalg.inv(covariance + small * np.eye(len(points)))
+    total = np.einsum("iab,ij,jab->ab", points, matrix, points)
+    for gap, square in zip(ranges, squares, strict=True):
+        total += gap**2 / (square + small)
+    return linked(np.maximum(total, 0.0), np.arange(len(original))).mean()

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dpmask.clustering.features import find_features
 from dpmask.clustering.partition import FittedPartition, Search, Settings, bisecting
+from dpmask.clustering.settings import SearchSettings
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.parameters import require_integer, require_number
 from dpmask.table import table as tables
@@ -20,12 +21,34 @@ _WHO = "BisectingKMeans"
 
 @dataclass(frozen=True, kw_only=True)
 class BisectingKMeans:
-    """Parameters of a clustering by cuts in two; each cut takes the best of ``starts`` k-means++ starts."""
+    """Bisecting k-means: the cluster with the largest sum of squares is cut in two until there are enough.
+
+    Parameters
+    ----------
+    clusters
+        How many clusters.
+    starts
+        How many greedy k-means++ starts are tried for each cut; the smallest sum of squares wins.
+    max_passes
+        The most passes over the data for each cut.
+    shift
+        The last pass of a cut moves no centre by more, in features from 0 to 1.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"net": [1.0, 2.0, 11.0, 12.0], "kind": ["a", "a", "b", "b"]})
+    >>> fitted = dpmask.BisectingKMeans(clusters=2).fit(people, seed=1)
+    >>> fitted.labels(people).nunique()
+    2
+    """
 
     clusters: int
     starts: int = 10
     max_passes: int = 300
     shift: float = 1e-6
+
+    settings: ClassVar[SearchSettings] = SearchSettings()
 
     def __post_init__(self) -> None:
         for name in ("clusters", "starts", "max_passes"):
@@ -41,12 +64,24 @@ class BisectingKMeans:
         key: str | bytes | Subkey | None = None,
         seed: int | None = None,
     ) -> FittedPartition:
-        """Find the clusters of columns of any type, all unless said. ``intervals`` are columns of interval labels."""
+        """Find the clusters.
+
+        Parameters
+        ----------
+        table
+            A pandas or Dask DataFrame, or a lake.
+        columns
+            The columns to cluster by, of any type; all by default.
+        intervals
+            Those of them that have interval labels such as "[20, 40)", which count as their middle.
+        key, seed
+            What the starts and the sample are drawn by; seed 0 by default.
+        """
         subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("bisecting k-means")
         source = tables.as_table(table, _WHO)
         names = source.masked_schema.names if columns is None else columns
         features = find_features(source, names, _WHO, intervals=intervals)
-        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift)
+        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift, search=self.settings)
         search = Search(settings, source, features, subkey)
         search.require_records(_WHO)
         return bisecting(search, self)

@@ -1,27 +1,36 @@
 """Fuzzy c-means and entropy-based fuzzy c-means, with tolerance and linear constraints, over Dask.
 
-Every record belongs to every cluster to a degree u_ik. Fuzziness m (FCM) or the entropy weight lambda (EFCM) says how
+Every record belongs to every cluster to a degree u_ik. Fuzziness m (FCM) or the entropy weight lambda (EFCM) sets how
 sharply: m near 1 and large lambda are almost crisp. A tolerance kappa lets each record move towards the centres by up
 to that distance before it counts; constraints such as net + tax = gross hold for every centre, in original units.
 
 Papers: Torra 2020 (EFCM, constraints: Props. 1-5), Torra, Endo and Miyamoto 2009 (tolerance). Passes over the data: one
 for the covariance, then one for each iteration, usually below 12 (dpmask.clustering.iteration). Memory per task: one
 block of the clustered columns; blocks stay in memory between passes where they fit. Nothing of size records x clusters
-is made, but for ``memberships``, which are lazy.
+is computed, but for ``memberships``, which are lazy.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.iteration import Model, Records, Solution, Step, corrected, descend, plus_plus, solve
+from dpmask.clustering.fitted_fuzzy_c_means import FittedFuzzyCMeans
+from dpmask.clustering.fuzzy_passes import (
+    as_persisted,
+    best_start,
+    correct_on,
+    count_moving,
+    count_trapped,
+    full_pass,
+    report_step,
+)
+from dpmask.clustering.iteration import Model, Solution, descend, start_draws
 from dpmask.clustering.scaling import (
     Constrained,
     Inputs,
@@ -31,12 +40,12 @@ from dpmask.clustering.scaling import (
     covariance_of,
     joined,
 )
-from dpmask.engine import progress
-from dpmask.engine.draws import Subkey, make_key, record_uniforms
-from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
+from dpmask.clustering.settings import SearchSettings
+from dpmask.engine.draws import Subkey, make_key
+from dpmask.engine.passes import Blocks, fits_in_memory, hold_blocks, hold_joined, map_blocks
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.covariance import CovarianceSums
-from dpmask.kernels.fuzzy.center_sums import CenterSums, labels, largest_fuzziness, memberships, merge
+from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
 from dpmask.parameters import require_choice, require_flag, require_integer, require_number
 from dpmask.table import table as tables
 from dpmask.table.checks import require_complete, require_values, require_varied
@@ -45,22 +54,56 @@ from dpmask.table.encoders.numeric import Scale
 
 Floats = NDArray[np.float64]
 
+__all__ = ["FittedFuzzyCMeans", "FuzzyCMeans"]
+
 _DEFAULT_FUZZINESS = 2.0
 _ENTROPY_FACTOR = 10.0
-_SAMPLE = 50_000
-_COINCIDENT = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class FuzzyCMeans:
-    """Parameters of a fuzzy clustering.
+    """Fuzzy c-means: every record belongs to every cluster to a degree.
 
-    ``fuzziness`` is the papers' m (1 is crisp, 2 if nothing is said); ``entropy`` their lambda, or "auto" for ten times
-    the value below which all centres collapse into one. ``tolerance`` is kappa in clustering units (standard deviations
-    when standardised): a number, or the name of a column that holds one for each record. ``constraints`` are written as
-    in "net + tax = gross" or "age >= 0". ``nulls``: "refuse", "drop" records with a missing value, or "partial"
-    distances over the values a record has. The centres move less than ``shift`` in the last pass. ``two_grid`` and
-    ``accelerate`` save passes, never change the result.
+    Parameters
+    ----------
+    clusters
+        How many clusters.
+    fuzziness
+        The papers' m: 1 is crisp, 2 the default. Above 3 the starts lie off the records, where they would be trapped.
+    entropy
+        The papers' lambda, of the entropy model, in place of fuzziness; "auto" is ten times the value below which all
+        centres collapse into one.
+    tolerance
+        The papers' kappa, in clustering units (standard deviations when standardised): a number, or the name of a
+        column with one for each record.
+    constraints
+        Equations and bounds that every centre satisfies, such as "net + tax = gross" or "age >= 0".
+    starts
+        How many greedy k-means++ starts are tried; the best objective wins.
+    standardise
+        Whether columns are divided by their standard deviations (by n).
+    initial
+        Centres to start from, clusters x columns in original units, in place of these starts.
+    max_passes
+        The most passes over the data.
+    shift
+        The last pass moves no centre by more, in clustering units.
+    accelerate
+        Whether passes are saved by Anderson acceleration.
+    two_grid
+        Whether passes over large tables are saved by corrections on a sample.
+    nulls
+        "refuse", "drop" records with a missing value, or "partial" distances over the values a record has.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"net": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0]})
+    >>> fitted = dpmask.FuzzyCMeans(clusters=2, fuzziness=1.5).fit(people, seed=1)
+    >>> sorted(fitted.centers[:, 0].round(1).tolist())
+    [2.0, 12.0]
+    >>> fitted.labels(people).nunique()
+    2
     """
 
     clusters: int
@@ -70,7 +113,7 @@ class FuzzyCMeans:
     constraints: tuple[str, ...] = ()
     starts: int = 20
     standardise: bool = True
-    initial: Any = None
+    initial: Any = field(default=None, repr=False)
     max_passes: int = 1000
     shift: float = 1e-6
     accelerate: bool = True
@@ -78,6 +121,7 @@ class FuzzyCMeans:
     nulls: str = "refuse"
 
     who: ClassVar[str] = "FuzzyCMeans"
+    settings: ClassVar[SearchSettings] = SearchSettings()
 
     def __post_init__(self) -> None:
         for name in ("clusters", "starts", "max_passes"):
@@ -106,7 +150,19 @@ class FuzzyCMeans:
         key: str | bytes | Subkey | None = None,
         seed: int | None = None,
     ) -> FittedFuzzyCMeans:
-        """Find the centres. Without columns: all numeric ones but weight and tolerance. Without seed: seed 0."""
+        """Find the centres.
+
+        Parameters
+        ----------
+        table
+            A pandas or Dask DataFrame, or a lake.
+        columns
+            The columns to cluster by; all numeric ones but weight and tolerance by default.
+        weight
+            A column of weights: a record with weight 3 counts as three.
+        key, seed
+            What the starts and the sample are drawn by; seed 0 by default.
+        """
         subkey = make_key(self.who, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-means")
         source = tables.as_table(table, self.who)
         inputs = self._inputs(source.masked_schema, columns, weight)
@@ -120,7 +176,10 @@ class FuzzyCMeans:
         preparation = Preparation(inputs, scale, self.nulls == "drop", self.who)
         solution = self._solve(source, preparation, model, subkey)
         centers = limits.released(solution.centers, scale) if limits else scale.to_original(solution.centers)
-        return FittedFuzzyCMeans(self, preparation, model, solution, centers, threshold)._with_warnings()
+        trapped = count_trapped(source, preparation, model, solution.centers)
+        unsettled = count_moving(source, preparation, model, solution.centers)
+        fitted = FittedFuzzyCMeans(self, preparation, model, solution, centers, threshold, trapped, unsettled)
+        return fitted.with_warnings()
 
     def _inputs(self, schema: Any, columns: Sequence[str] | None, weight: str | None) -> Inputs:
         tolerance = self.tolerance if isinstance(self.tolerance, str) else None
@@ -159,21 +218,23 @@ class FuzzyCMeans:
     def _solve(self, source: tables.Table, preparation: Preparation, model: Model, key: Subkey) -> Solution:
         """Cluster a sample in one task; if it is not all of the data, go on with passes over all of it."""
         names = preparation.inputs.names
-        share = min(1.0, _SAMPLE / source.rows)
+        share = self.settings.share(source.rows)
         sampled = source.on_floats(names, partial(preparation.sample, key.subkey("sample"), share))
         sample = hold_joined(sampled, joined, source.blocks, "sample")
-        draws = record_uniforms(key.subkey("starts"), 0, self.starts * self.clusters).reshape(self.starts, -1)
-        start = partial(_start, model, self._initial(preparation), draws, self)
+        draws = start_draws(key.subkey("starts"), self.starts, self.clusters)
+        initial = self._initial(preparation)
+        start = partial(best_start, model, initial, draws, self.shift, self.max_passes, self.accelerate)
         (solution,) = map_blocks(start, sample, "starts")
         if share == 1.0:
-            _tell(solution.history[-1])
+            report_step(solution.history[-1])
             return solution
         read = source.on_floats(names, preparation.records)
         blocks: Blocks = source.blocks
         if fits_in_memory(source.rows * len(names) * 8):
-            blocks, read = hold_blocks(read, blocks, "hold"), _as_held
-        one_pass = partial(_full_pass, model, read, blocks)
-        better = partial(_correct_on, model, sample) if self.two_grid else None
+            blocks, read = hold_blocks(read, blocks, "hold"), as_persisted
+        one_pass = partial(full_pass, model, read, blocks)
+        sweeps = self.settings.sweeps(source.rows) if self.two_grid else 0
+        better = partial(correct_on, model, sample, sweeps) if sweeps else None
         return descend(
             one_pass,
             solution.centers,
@@ -181,7 +242,7 @@ class FuzzyCMeans:
             self.max_passes,
             better=better,
             accelerate=self.accelerate,
-            tell=_tell,
+            report=report_step,
         )
 
     def _initial(self, preparation: Preparation) -> Floats | None:
@@ -192,148 +253,3 @@ class FuzzyCMeans:
         if initial.shape != shape or not np.isfinite(initial).all():
             raise JobError(f"{self.who}: initial must be {shape[0]} x {shape[1]} finite numbers; got {initial.shape}.")
         return preparation.scale.to_units(initial)
-
-
-def _start(
-    model: Model, initial: Floats | None, draws: Floats, method: FuzzyCMeans, records: Records, span: Span
-) -> Solution:
-    starts = plus_plus(records, draws.shape[1], draws) if initial is None else initial[None]
-    return solve(model, records, starts, method.shift, method.max_passes, accelerate=method.accelerate)
-
-
-def _as_held(content: Records, span: Span) -> Records:
-    return content
-
-
-def _full_pass(model: Model, read: Callable[..., Records], blocks: Blocks, centers: Floats) -> tuple[Floats, float]:
-    sums = reduce_blocks(partial(_block_sums, model, read, centers[None]), merge, blocks, "fuzzy c-means")
-    return model.image(sums, centers[None])[0], float(sums.objective[0])
-
-
-def _block_sums(model: Model, read: Callable[..., Records], centers: Floats, content: Any, span: Span) -> CenterSums:
-    return model.sums(read(content, span), centers)
-
-
-def _correct_on(model: Model, sample: Blocks, point: Floats, image: Floats) -> Floats:
-    (better,) = map_blocks(partial(_correct, model, point, image), sample, "two grids")
-    return better
-
-
-def _correct(model: Model, point: Floats, image: Floats, records: Records, span: Span) -> Floats:
-    return corrected(model, records, point, image)
-
-
-def _tell(step: Step) -> None:
-    progress.note(f"fuzzy c-means: pass {step.number}, objective {step.objective:.8g}, shift {step.shift:.2g}")
-
-
-@dataclass(frozen=True)
-class FittedFuzzyCMeans:
-    """Centres in original units, and how they were found."""
-
-    method: FuzzyCMeans
-    preparation: Preparation
-    model: Model
-    solution: Solution
-    centers: Floats
-    threshold: float
-    """The entropy weight below which the centres of these data collapse."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The clustered columns, in the order of the centres' second axis."""
-        return self.preparation.inputs.columns
-
-    @property
-    def objective(self) -> float:
-        """J, in the units it was clustered in."""
-        return self.solution.objective
-
-    @property
-    def history(self) -> tuple[Step, ...]:
-        """Objective and shift of every pass."""
-        return self.solution.history
-
-    @property
-    def passes(self) -> int:
-        """Passes over the data that iterated the centres."""
-        return len(self.solution.history)
-
-    iterations = passes
-
-    @property
-    def converged(self) -> bool:
-        """Whether the last pass moved the centres by less than ``shift``."""
-        return self.solution.converged
-
-    @property
-    def coincident(self) -> int:
-        """How many centres lie on another one."""
-        centers = self.solution.centers
-        gaps = np.abs(centers[:, None] - centers[None]).max(axis=2) + np.triu(np.full((len(centers),) * 2, np.inf))
-        return int((gaps.min(axis=1, initial=np.inf) < _COINCIDENT).sum())
-
-    def memberships(self, table: Any) -> Any:
-        """How much each record belongs to each cluster: a frame of the same kind and index, computed when asked for.
-
-        A record that cannot be placed for missing values has none.
-        """
-        names = [f"cluster_{number}" for number in range(len(self.centers))]
-        return tables.derive(table, self.preparation.inputs.names, partial(self._memberships, names), self.method.who)
-
-    def labels(self, table: Any) -> Any:
-        """The nearest centre of each record, as a series; -1 for a record that cannot be placed for missing values."""
-        return tables.derive(table, self.preparation.inputs.names, self._labels, self.method.who)["label"]
-
-    def _placed(self, columns: Sequence[Floats]) -> tuple[Records, NDArray[np.bool_]]:
-        records = self.preparation._replace(drop=False).records(columns, Span(0, 0))
-        present = ~np.isnan(records.values)
-        placed: NDArray[np.bool_] = np.any(present, axis=0) if self.model.partial else np.all(present, axis=0)
-        return records, placed
-
-    def _memberships(self, names: list[str], columns: Sequence[Floats]) -> dict[str, Any]:
-        return dict(zip(names, self.shares(columns), strict=True))
-
-    def shares(self, columns: Sequence[Floats]) -> Floats:
-        """Memberships (clusters x rows) of one block, given as its columns; NaN for a record that cannot be placed."""
-        records, placed = self._placed(columns)
-        shares = memberships(
-            records.values,
-            self.solution.centers,
-            fuzziness=self.model.fuzziness,
-            entropy=self.model.entropy,
-            tolerance=self.model.tolerance if records.tolerances is None else records.tolerances,
-            partial=self.model.partial,
-        )
-        shares[:, ~placed] = np.nan
-        return shares
-
-    def _labels(self, columns: Sequence[Floats]) -> dict[str, Any]:
-        return {"label": self.nearest(columns)}
-
-    def nearest(self, columns: Sequence[Floats]) -> NDArray[np.int64]:
-        """The nearest centre of each record of one block, given as its columns; -1 for one that cannot be placed."""
-        records, placed = self._placed(columns)
-        found = labels(records.values, self.solution.centers, partial=self.model.partial)
-        return np.where(placed, found, -1)
-
-    def _with_warnings(self) -> FittedFuzzyCMeans:
-        """Say what a user must know of this result."""
-        if self.model.entropy is not None and self.model.entropy <= self.threshold and len(self.centers) > 1:
-            self._warn(
-                f"entropy {self.model.entropy:.4g} is not above {self.threshold:.4g}, below which all centres of these "
-                "data collapse into one. Useful values are 3 to 100 times that; entropy='auto' takes 10 times."
-            )
-        elif self.coincident:
-            self._warn(
-                f"{self.coincident} of {len(self.centers)} centres lie on another one. Take fewer, or sharper ones."
-            )
-        if not self.converged:
-            self._warn(
-                f"after {self.passes} passes the centres still move by {self.history[-1].shift:.2g}. "
-                "Raise max_passes or shift."
-            )
-        return self
-
-    def _warn(self, text: str) -> None:
-        warnings.warn(f"{self.method.who}: {text}", stacklevel=4)

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units, check_weight, make_design
+from dpmask.clustering.fitted import FittedClustering
 from dpmask.clustering.regression_start import Start, find_starts
+from dpmask.clustering.settings import SearchSettings
 from dpmask.engine import progress
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, reduce_blocks
@@ -42,10 +44,28 @@ _WHO = "FuzzyCRegression"
 
 @dataclass(frozen=True, kw_only=True)
 class FuzzyCRegression:
-    """Parameters of a fuzzy c-regression.
+    """Fuzzy c-regression: several linear models of the same variables, and memberships of records in each.
 
-    ``fuzziness`` is the paper's m. It ends after ``max_passes`` iterations, or when no membership changes by ``change``
-    any more. ``nulls``: "refuse", or "drop" records with a missing value.
+    Parameters
+    ----------
+    clusters
+        How many models.
+    fuzziness
+        The paper's m, above 1.
+    max_passes
+        The most iterations, each a pass over the data.
+    change
+        It ends when no membership changes by this much any more.
+    nulls
+        "refuse", or "drop" records with a missing value.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"hours": [1.0, 2.0, 3.0, 4.0], "net": [3.0, 5.0, 7.0, 9.0]})
+    >>> fitted = dpmask.FuzzyCRegression(clusters=1).fit(people, dependents=["net"], independents=["hours"])
+    >>> fitted.coefficients[0, :, 0].round(6).tolist()
+    [1.0, 2.0]
     """
 
     clusters: int
@@ -53,6 +73,8 @@ class FuzzyCRegression:
     max_passes: int = 30
     change: float = 1e-4
     nulls: str = "refuse"
+
+    settings: ClassVar[SearchSettings] = SearchSettings()
 
     def __post_init__(self) -> None:
         require_integer(self, "clusters", at_least=1)
@@ -71,9 +93,20 @@ class FuzzyCRegression:
         key: str | bytes | Subkey | None = None,
         seed: int | None = None,
     ) -> FittedFuzzyCRegression:
-        """Find the models of all dependents together; a record counts as often as its ``weight`` says.
+        """Find the models of all dependents together.
 
-        Without key or seed: seed 0.
+        Parameters
+        ----------
+        table
+            A pandas or Dask DataFrame, or a lake.
+        dependents
+            The numeric columns that the models predict.
+        independents
+            The columns they predict them from: numbers and categories.
+        weight
+            A column of weights: a record with weight 3 counts as three.
+        key, seed
+            What the start is drawn by; seed 0 by default.
         """
         subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-regression")
         _check_columns(dependents, independents)
@@ -127,7 +160,7 @@ class ModelSolution(NamedTuple):
 
 
 class _Models(NamedTuple):
-    """The models that a pass looks at, and those before them."""
+    """The models that a pass evaluates, and those before them."""
 
     models: Floats
     before: Floats | None
@@ -146,18 +179,18 @@ def fit_models(
 ) -> list[ModelSolution]:
     """Models of each group of dependents (their places), all groups in the same passes over the data."""
     places = [list(group) for group in groups]
-    starts = find_starts(method.clusters, source, design, places, key)
+    starts = find_starts(method.clusters, source, design, places, key, method.settings)
     read: Callable[..., Units] = source.on_rows(design.all_columns, design.complete)
     blocks: Blocks = source.blocks
     if fits_in_memory(8 * source.rows * (1 + design.width + len(design.dependents))):
-        blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_held
+        blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_persisted
     sums = _pass(method.fuzziness, read, blocks, list(zip(places, starts, strict=True)))
     loops = [_Loop(group, solve_models(one.gram, one.cross)) for group, one in zip(places, sums, strict=True)]
     while waiting := [loop for loop in loops if not loop.done]:
         sums = _pass(method.fuzziness, read, blocks, [loop.task(method.change) for loop in waiting])
         for loop, one in zip(waiting, sums, strict=True):
             loop.take(one, method.max_passes)
-        _tell(waiting)
+        _report(waiting)
     return [ModelSolution(loop.models, loop.sizes, tuple(loop.history)) for loop in loops]
 
 
@@ -182,7 +215,7 @@ class _Loop:
             self.before, self.models = self.models, solve_models(sums.gram, sums.cross, self.models)
 
 
-def _tell(loops: Sequence[_Loop]) -> None:
+def _report(loops: Sequence[_Loop]) -> None:
     number, objective = loops[0].history[-1].number, sum(loop.history[-1].objective for loop in loops)
     progress.note(f"fuzzy c-regression: pass {number}, {len(loops)} under way, objective {objective:.8g}")
 
@@ -202,17 +235,31 @@ def _plus(left: list[ModelSums], right: list[ModelSums]) -> list[ModelSums]:
     return [one.plus(two) for one, two in zip(left, right, strict=True)]
 
 
-def _as_held(content: Units, span: Span) -> Units:
+def _as_persisted(content: Units, span: Span) -> Units:
     return content
 
 
-@dataclass(frozen=True)
-class FittedFuzzyCRegression:
+@dataclass(frozen=True, repr=False)
+class FittedFuzzyCRegression(FittedClustering):
     """The models, and how they were found."""
 
     method: FuzzyCRegression
-    design: Design = field(repr=False)  # it knows the columns' extremes
+    design: Design
     solution: ModelSolution
+
+    @property
+    def clusters(self) -> int:
+        """How many models there are."""
+        return len(self.solution.models)
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "clusters": self.clusters,
+            "objective": self.objective,
+            "passes": self.passes,
+            "converged": self.converged,
+            "dependents": ", ".join(self.design.dependents),
+        }
 
     @property
     def terms(self) -> tuple[str, ...]:

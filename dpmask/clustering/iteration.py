@@ -2,31 +2,40 @@
 
 A sample is clustered first, from several k-means++ starts, in one task. Then, with two grids, each pass over all the
 data gives F(v) and the defect F(v) - F_sample(v), and the sample is solved again with that defect added, which costs no
-pass. Where the objective rises the plain step is taken instead. The last step is a plain pass over all the data.
+pass. Where the objective rises the plain step is taken instead, and after two failures accelerated plain steps go on
+alone: on skewed columns, with many clusters, corrections can fail without end. The last step is a plain pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.kernels.fuzzy.acceleration import Anderson
 from dpmask.kernels.fuzzy.center_sums import CenterSums, center_sums
-from dpmask.kernels.fuzzy.starts import spread_out
+from dpmask.kernels.fuzzy.starts import candidates, spread_out
 from dpmask.kernels.projection import Feasible, project
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
+TRAPPING = 3.0
+"""The fuzziness above which centres that start on records are trapped there."""
 _ROUNDING = 1e-13
 _COARSE = 1e-4
 """Starts are compared when their centres move less than this: which optimum each goes to is clear by then."""
 _SHARE = 0.01
-"""The sample is solved to this share of the step that the last pass over all data made."""
-_SAMPLE_PASSES = 500
+"""The sample is solved to this share of the step of the last pass over all data."""
+_FAILURES = 2
+"""Two-grid corrections that may fail before they are given up."""
+_GAIN = 1 / 3
+"""A correction that does not bring the shift below this share of the last one has failed, too."""
 
 
 class Records(NamedTuple):
@@ -47,7 +56,7 @@ class Model(NamedTuple):
     feasible: Feasible | None
 
     def sums(self, records: Records, centers: Floats) -> CenterSums:
-        """One pass over a block, all starts together."""
+        """One pass over a block, for all starts."""
         tolerance = self.tolerance if records.tolerances is None else records.tolerances
         return center_sums(
             records.values,
@@ -80,15 +89,35 @@ class Solution(NamedTuple):
 
     centers: Floats
     objective: float
-    history: tuple[Step, ...]
+    history: tuple[Step, ...]  # of the points that were kept
     converged: bool
+    passes: int  # all of them
 
 
-def plus_plus(records: Records, clusters: int, draws: Floats) -> Floats:
-    """k-means++ starts, one for each row of uniforms (starts x clusters); a missing value counts as the mean, 0."""
+def start_draws(key: Subkey, starts: int, clusters: int) -> Floats:
+    """Uniforms for greedy k-means++: starts x clusters x candidates."""
+    shape = (starts, clusters, candidates(clusters))
+    return record_uniforms(key, 0, math.prod(shape)).reshape(shape)
+
+
+def first_centers(model: Model, records: Records, draws: Floats) -> Floats:
+    """Greedy k-means++ starts, one for each of the ``start_draws``; a missing value counts as the mean, 0.
+
+    Above a fuzziness of 3 they lie halfway between these records and the mean: a centre on a record has all of that
+    one's membership, next to none of the others', and would stay there.
+    """
     values = np.nan_to_num(records.values)
     weight = np.ones(values.shape[1]) if records.weights is None else records.weights
-    return np.array([values[:, spread_out(values, weight, line)].T for line in draws[:, :clusters]])
+    return off_records(model, values, weight, [spread_out(values, weight, uniforms).records for uniforms in draws])
+
+
+def off_records(model: Model, values: Floats, weight: Floats, records: Sequence[Integers]) -> Floats:
+    """Starts from these records of a block (columns x rows), or from halfway to the mean above that fuzziness."""
+    starts = np.array([values[:, some].T for some in records])
+    if model.fuzziness is None or model.fuzziness <= TRAPPING:
+        return starts
+    halfway: Floats = (starts + (values @ weight) / weight.sum()) / 2.0
+    return halfway
 
 
 def solve(
@@ -101,7 +130,7 @@ def solve(
     accelerate: bool = True,
     decrease: float = 0.0,
 ) -> Solution:
-    """The best of several starts on one block: all together until it is clear where each goes, then the best one on."""
+    """The best of several starts on one block: all of them until it is clear where each goes, then the best one on."""
     points = starts if model.feasible is None else project(starts, model.feasible)
     if len(points) > 1:
         points, objectives = _all_starts(model, records, points, max(shift, _COARSE), passes)
@@ -147,35 +176,37 @@ def descend(
     better: Callable[[Floats, Floats], Floats] | None = None,
     accelerate: bool = True,
     decrease: float = 0.0,
-    tell: Callable[[Step], None] = lambda step: None,
+    report: Callable[[Step], None] = lambda step: None,
 ) -> Solution:
-    """Iterate one pass to a fixed point.
+    """Iterate one pass to a fixed point; the objective never rises from one line of the history to the next.
 
     ``better`` makes of v and F(v) a better next point than F(v), without a pass; acceleration works on top of either. A
-    point where the objective has risen is given up for the plain step from the last one, F(v), and the history with it.
-    With ``decrease`` it also ends with a pass that lowers the objective by less than this share of it.
+    point where the objective has risen is given up for the plain step from the last one, F(v). ``better`` is given up
+    for good when it has failed twice: the objective rose, or the shift did not fall to a third. With ``decrease`` the
+    iteration also ends with a pass that lowers the objective by less than this share of it.
     """
     history: list[Step] = []
-    anderson, point, plain, lowest = Anderson(), start, start, np.inf
-    image, objective = start, np.inf
+    anderson, point, plain, lowest, failures = Anderson(), start, start, np.inf, 0
     for number in range(1, passes + 1):
         image, objective = one_pass(point)
-        history.append(Step(number, objective, float(np.abs(image - point).max())))
-        tell(history[-1])
-        if history[-1].shift < shift:
-            break
-        if objective > lowest + _ROUNDING * abs(lowest):
-            anderson, point, lowest = Anderson(), plain, np.inf
+        step = Step(number, objective, float(np.abs(image - point).max()))
+        report(step)
+        if objective > lowest + _ROUNDING * abs(lowest) and not np.array_equal(point, plain):
+            anderson, point, failures = Anderson(), plain, failures + 1
             continue
-        if lowest - objective < decrease * objective:
+        failures += bool(history) and step.shift > _GAIN * history[-1].shift
+        gain, plain, lowest = lowest - objective, image, objective
+        history.append(step)
+        if step.shift < shift or (decrease > 0.0 and gain < decrease * objective):
             break
-        plain, lowest = image, objective
+        if better is not None and failures >= _FAILURES:
+            anderson, better = Anderson(), None
         target = image if better is None else better(point, image)
         point = anderson.propose(point, target, objective) if accelerate else target
-    return Solution(image, objective, tuple(history), history[-1].shift < shift)
+    return Solution(plain, lowest, tuple(history), history[-1].shift < shift, number)
 
 
-def corrected(model: Model, records: Records, point: Floats, image: Floats) -> Floats:
+def corrected(model: Model, records: Records, point: Floats, image: Floats, passes: int) -> Floats:
     """The fixed point of F_sample + defect, where the defect is what F_sample lacks of F at ``point``.
 
     Anderson acceleration here goes by the residual, as F_sample + defect descends no objective of its own.
@@ -183,7 +214,7 @@ def corrected(model: Model, records: Records, point: Floats, image: Floats) -> F
     defect = image - _one_pass(model, records, point)[0]
     goal = _SHARE * float(np.abs(image - point).max())
     anderson, now = Anderson(), image
-    for _ in range(_SAMPLE_PASSES):
+    for _ in range(passes):
         step = _feasible(model, _one_pass(model, records, now)[0] + defect)
         residual = float(np.linalg.norm(step - now))
         if np.abs(step - now).max() < goal:

@@ -2,8 +2,8 @@
 
 A sample is clustered in one task first, from several k-means++ starts; where it is not all of the data, passes over all
 of it go on from there (dpmask.clustering.iteration). Bisecting k-means cuts the cluster with the largest sum of squares
-in two, again and again (Steinbach, Karypis and Kumar 2000); which cluster that is the sample says, the centres follow
-from all data. Memory per task: one block of features.
+in two, again and again (Steinbach, Karypis and Kumar 2000); the sample decides which cluster that is, the centres
+follow from all data. Memory per task: one block of features.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.features import Features, find_features
-from dpmask.clustering.iteration import Model, Records, Solution, descend, plus_plus, solve
+from dpmask.clustering.fitted import FittedClustering
+from dpmask.clustering.iteration import Model, Records, Solution, descend, first_centers, solve, start_draws
 from dpmask.clustering.scaling import joined
-from dpmask.engine.draws import Subkey, record_uniforms
+from dpmask.clustering.settings import SearchSettings
+from dpmask.engine.draws import Subkey
 from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
 from dpmask.errors import InputError
 from dpmask.kernels.fuzzy.center_sums import CenterSums, labels, merge
@@ -34,7 +36,7 @@ ALGORITHMS = ("bisecting_kmeans", "kmeans", "fuzzy_c_means")
 """By which a table of any columns can be partitioned; fuzzy clusters by their nearest centres."""
 _STARTS, _PASSES, _SHIFT = 10, 300, 1e-6
 _FUZZINESS = 1.2  # one-hot features are many, and centres of more fuzziness fall into one
-_SAMPLE = 50_000
+_SEARCH = SearchSettings()
 _Read = Callable[[Any, Span], Records]
 
 
@@ -54,20 +56,20 @@ class Settings:
     max_passes: int
     shift: float
     fuzziness: float = 1.0
+    search: SearchSettings = _SEARCH
 
     @property
     def model(self) -> Model:
         """What a pass computes."""
         return Model(self.fuzziness, None, None, False, None)
 
-    def solve(self, records: Records, clusters: int, draws: Floats) -> Solution:
+    def solve(self, records: Records, draws: Floats) -> Solution:
         """The best of several starts on one block."""
-        starts = plus_plus(records, clusters, draws)
-        return solve(self.model, records, starts, self.shift, self.max_passes)
+        return solve(self.model, records, first_centers(self.model, records, draws), self.shift, self.max_passes)
 
 
-@dataclass(frozen=True)
-class FittedPartition:
+@dataclass(frozen=True, repr=False)
+class FittedPartition(FittedClustering):
     """A partition of records: centres in features, and how many passes found them."""
 
     method: Any
@@ -91,6 +93,14 @@ class FittedPartition:
     def clusters(self) -> int:
         """How many clusters there are."""
         return len(self.centers)
+
+    def _summary(self) -> dict[str, Any]:
+        return {
+            "clusters": self.clusters,
+            "objective": self.objective,
+            "passes": self.passes,
+            "columns": ", ".join(self.columns),
+        }
 
     def labels(self, table: Any) -> Any:
         """The cluster of each record, as a series."""
@@ -130,7 +140,7 @@ class Search(NamedTuple):
     @property
     def share(self) -> float:
         """How much of the table the sample is."""
-        return min(1.0, _SAMPLE / max(self.source.rows, 1))
+        return self.settings.search.share(self.source.rows)
 
     def sample(self) -> Blocks:
         """A sample in one place on the cluster, the same for any partitioning."""
@@ -138,16 +148,15 @@ class Search(NamedTuple):
         return hold_joined(self.source.on_rows(self.features.columns, read), joined, self.source.blocks, "sample")
 
     def draws(self, rounds: int, clusters: int) -> Floats:
-        """Uniforms for rounds x starts x clusters."""
-        count = rounds * self.settings.starts * clusters
-        shape = (rounds, self.settings.starts, clusters)
-        return record_uniforms(self.key.subkey("starts"), 0, count).reshape(shape)
+        """Uniforms for rounds x starts x clusters x candidates."""
+        draws = start_draws(self.key.subkey("starts"), rounds * self.settings.starts, clusters)
+        return draws.reshape(rounds, self.settings.starts, *draws.shape[1:])
 
     def whole(self) -> tuple[Blocks, _Read]:
-        """All blocks as features, held where they fit."""
+        """All blocks as features, persisted where they fit."""
         read = self.source.on_rows(self.features.columns, self.features.records)
         if fits_in_memory(8 * self.source.rows * self.features.size):
-            return hold_blocks(read, self.source.blocks, "hold"), _as_held
+            return hold_blocks(read, self.source.blocks, "hold"), _as_persisted
         return self.source.blocks, read
 
     def require_records(self, who: str) -> None:
@@ -167,7 +176,7 @@ def flat(search: Search, method: Any) -> FittedPartition:
         blocks, read = search.whole()
         one_pass = partial(_full_pass, settings.model, read, blocks, ())
         solution = descend(one_pass, solution.centers, settings.shift, settings.max_passes)
-    passes = len(solution.history)
+    passes = solution.passes
     return FittedPartition(method, search.features, solution.centers, (), solution.objective, passes)
 
 
@@ -181,14 +190,14 @@ def bisecting(search: Search, method: Any) -> FittedPartition:
     (found,) = map_blocks(partial(_cut_all, settings, draws), sample, "starts")
     cuts, passes = found
     blocks: Blocks = sample
-    read: _Read = _as_held
+    read: _Read = _as_persisted
     if search.share < 1.0:
         blocks, read = search.whole()
         moved: tuple[Cut, ...] = ()
         for cluster, centers in cuts:
             one_pass = partial(_full_pass, settings.model, read, blocks, (*moved, Cut(cluster, centers)))
             solution = descend(one_pass, centers, settings.shift, settings.max_passes)
-            moved, passes = (*moved, Cut(cluster, solution.centers)), passes + len(solution.history)
+            moved, passes = (*moved, Cut(cluster, solution.centers)), passes + solution.passes
         cuts = moved
     centers = _leaf_centers(cuts, search.features.size)
     objective = reduce_blocks(partial(_objective, read, cuts, centers), float.__add__, blocks, "k-means")
@@ -202,10 +211,10 @@ def _objective(read: _Read, cuts: tuple[Cut, ...], centers: Floats, content: Any
 
 
 def _start(settings: Settings, draws: Floats, records: Records, span: Span) -> Solution:
-    return settings.solve(records, settings.clusters, draws)
+    return settings.solve(records, draws)
 
 
-def _as_held(content: Records, span: Span) -> Records:
+def _as_persisted(content: Records, span: Span) -> Records:
     return content
 
 
@@ -237,25 +246,25 @@ def _cut_all(settings: Settings, draws: Floats, records: Records, span: Span) ->
             break  # fewer different records than clusters
         members = np.flatnonzero(found == cluster)
         values = np.ascontiguousarray(records.values[:, members])
-        solution = settings.solve(Records(values, None, None), 2, draws[number - 1])
+        solution = settings.solve(Records(values, None, None), draws[number - 1])
         second = labels(values, solution.centers) == 1
         found[members[second]] = number
         spreads[cluster] = _spread(values[:, ~second])
         spreads.append(_spread(values[:, second]))
         cuts.append(Cut(cluster, solution.centers))
-        passes += len(solution.history)
+        passes += solution.passes
     return tuple(cuts), passes
 
 
 def _spread(values: Floats) -> float:
-    """The sum of squares around the mean; 0 for equal records, whatever rounding says."""
+    """The sum of squares around the mean; exactly 0 for equal records."""
     if not values.shape[1] or not (values != values[:, :1]).any():
         return 0.0
     return float(((values - values.mean(axis=1, keepdims=True)) ** 2).sum())
 
 
 def _leaf_centers(cuts: tuple[Cut, ...], size: int) -> Floats:
-    """The centre of each cluster: of the last cut that made it. Where nothing was cut, all records are equal."""
+    """The centre of each cluster: of the last cut that it came from. Where nothing was cut, all records are equal."""
     centers = [np.zeros(size)]
     for cluster, (stays, leaves) in cuts:
         centers[cluster] = stays

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units
-from dpmask.clustering.iteration import Model, Records, plus_plus, solve
+from dpmask.clustering.iteration import Model, Records, first_centers, solve, start_draws
+from dpmask.clustering.settings import SearchSettings
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.passes import Run, Span, hold_joined, map_blocks
 from dpmask.errors import InputError
@@ -26,7 +27,6 @@ from dpmask.table.table import Table
 
 Floats = NDArray[np.float64]
 
-_SAMPLE = 50_000
 _STARTS = 5
 _SHIFT, _PASSES = 1e-3, 100
 _FUZZINESS = (2.0, 1.5, 1.25, 1.1)
@@ -47,7 +47,9 @@ class Start(NamedTuple):
         return start_sums(units.z, units.y, shares, fuzziness, units.weights)
 
 
-def find_starts(clusters: int, table: Table, design: Design, groups: Sequence[list[int]], key: Subkey) -> list[Start]:
+def find_starts(
+    clusters: int, table: Table, design: Design, groups: Sequence[list[int]], key: Subkey, settings: SearchSettings
+) -> list[Start]:
     """A start for each group of dependents (their places)."""
     records = design.counted.records
     if not records:
@@ -55,7 +57,7 @@ def find_starts(clusters: int, table: Table, design: Design, groups: Sequence[li
     if records < clusters:
         which = "without missing values" if design.weight is None else "without missing values and with a weight"
         raise InputError(f"{design.who}: {clusters} models need as many records {which}; there are {records}.")
-    share = min(1.0, _SAMPLE / records)
+    share = settings.share(records)
     task = table.on_rows(design.all_columns, partial(_sampled, design, key.subkey("sample"), share))
     sample = hold_joined(task, _joined, table.blocks, f"{design.who}: sample")
     return [_start(clusters, sample, design, group, key.subkey(f"start {group}")) for group in groups]
@@ -65,7 +67,7 @@ def _start(clusters: int, sample: Sequence[Run], design: Design, group: list[int
     """The start of a group, from the sample."""
     varied = (design.seen.low < design.seen.high) & (design.seen.sd > 0.0)
     inputs = [1 + place for place in design.numeric if varied[place]]
-    draws = record_uniforms(key, 0, _STARTS * clusters).reshape(_STARTS, clusters)
+    draws = start_draws(key, _STARTS, clusters)
     (start,) = map_blocks(partial(_solved, inputs, group, draws), sample, f"{design.who}: start")
     return start
 
@@ -89,10 +91,9 @@ def _solved(inputs: list[int], group: list[int], draws: Floats, sample: Units, s
     """Fuzzy c-means of the sample, sharper and sharper until its centres lie apart."""
     values = np.concatenate([sample.z[inputs], sample.y[group]])
     records = Records(values, sample.weights, None)
-    points = plus_plus(records, draws.shape[1], draws)
     for fuzziness in _FUZZINESS:
         model = Model(fuzziness, None, None, partial=False, feasible=None)
-        centers = solve(model, records, points.copy(), _SHIFT, _PASSES).centers
+        centers = solve(model, records, first_centers(model, records, draws), _SHIFT, _PASSES).centers
         if _all_apart(centers):
             break
     return Start(inputs, centers, fuzziness)

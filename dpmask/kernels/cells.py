@@ -6,10 +6,12 @@ differ are divided, too, and every cut leaves on each side the share of records 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from dpmask.kernels.compile import compiled, read_only
 
@@ -67,6 +69,19 @@ def grow_tree(block: Floats, words: Words, cells: int) -> CellTree:
         np.array(ties, np.uint64),
         np.array(children, np.int64).reshape(-1, 2),
     )
+
+
+def share_out(left: Sequence[Floats], centers: int) -> Integers:
+    """How many of the centres each cell gets, at least one: so many that the squares they leave add up to the least.
+
+    ``left`` has for each cell the sum of squares that 1, 2, ... centres leave. What one more centre gains falls with
+    their number but for the luck of the draws, which the best falling fit takes out.
+    """
+    gains = [isotonic_regression(-np.diff(squares), increasing=False).x if len(squares) > 1 else [] for squares in left]
+    cells = np.repeat(np.arange(len(left)), [len(gain) for gain in gains])
+    best = np.argsort(-np.concatenate(gains), kind="stable")[: max(centers - len(left), 0)]
+    shares: Integers = 1 + np.bincount(cells[best], minlength=len(left))
+    return shares
 
 
 def principal_direction(block: Floats) -> Floats:

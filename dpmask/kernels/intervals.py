@@ -26,34 +26,41 @@ JOINT = 0.05
 class Inside(NamedTuple):
     """For each column and percentage the originals inside, of how many pairs; and the records inside in all columns.
 
+    ``joint`` goes by the standard deviation of the original columns, ``joint_masked`` by that of the masked ones.
     ``complete`` are the originals that miss no value, whatever their masked values.
     """
 
     inside: Counts  # columns x percentages
     pairs: Counts
-    joint: int
-    complete: int
+    joint: int = 0
+    joint_masked: int = 0
+    complete: int = 0
 
 
-def inside_by_sd(sd: Floats, columns: Sequence[Floats]) -> Inside:
-    """One block's originals within each percentage of a standard deviation of their masked value."""
+def inside_by_sd(sd: Floats, masked_sd: Floats, columns: Sequence[Floats]) -> Inside:
+    """One block's originals within each percentage of the original standard deviation of their masked value."""
     half = len(columns) // 2
     inside = np.zeros((half, len(PERCENTS)), np.int64)
     pairs = np.zeros(half, np.int64)
-    joint = complete = np.ones(len(columns[0]), np.bool_)
-    for number, (x, y, one) in enumerate(zip(columns[:half], columns[half:], sd, strict=True)):
+    joint = joint_masked = complete = np.ones(len(columns[0]), np.bool_)
+    for number, (x, y, one, other) in enumerate(zip(columns[:half], columns[half:], sd, masked_sd, strict=True)):
         gap = np.abs(x - y)
         present = ~np.isnan(gap)
         pairs[number] = present.sum()
         inside[number] = [(gap <= one * percent / 100).sum() for percent in PERCENTS]
-        joint, complete = joint & (gap <= one * JOINT), complete & ~np.isnan(x)
-    return Inside(inside, pairs, int(joint.sum()), int(complete.sum()))
+        joint, joint_masked = joint & (gap <= one * JOINT), joint_masked & (gap <= other * JOINT)
+        complete = complete & ~np.isnan(x)
+    return Inside(inside, pairs, int(joint.sum()), int(joint_masked.sum()), int(complete.sum()))
 
 
 def merge_inside(left: Inside, right: Inside) -> Inside:
     """Both parts together."""
     return Inside(
-        left.inside + right.inside, left.pairs + right.pairs, left.joint + right.joint, left.complete + right.complete
+        left.inside + right.inside,
+        left.pairs + right.pairs,
+        left.joint + right.joint,
+        left.joint_masked + right.joint_masked,
+        left.complete + right.complete,
     )
 
 
@@ -124,7 +131,7 @@ def inside_by_rank(parts: Sequence[tuple[Ranked, Ranked]], size: int, shard_rows
         for w in PERCENTS * size // 100
     ]
     count = int(pairs.sum())
-    return Inside(np.array([inside], np.int64), np.array([count]), 0, 0)
+    return Inside(np.array([inside], np.int64), np.array([count]))
 
 
 def _filled(ranks: Sequence[Ranked], rows: int) -> tuple[Counts, Counts]:

@@ -12,19 +12,23 @@ from dpmask.engine.limits import limits
 at_once = limits(journal_seconds=0.0, journal_share=0.0)
 at_once.__enter__()
 """
+from dpmask.clustering.settings import SearchSettings
+
 """Code that makes a run write its checkpoint after every pass."""
 
 LARGE = """
-from dpmask.clustering import fuzzy_c_means
+from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
+from dpmask.clustering.settings import SearchSettings
 from dpmask.masking.microaggregation import fuzzy as fuzzy_microaggregation
-fuzzy_c_means._SAMPLE = fuzzy_microaggregation._LARGEST_CELL = 100
+FuzzyCMeans.settings = SearchSettings(sample=100)
+fuzzy_microaggregation._LARGEST_CELL = 100
 """
 """Code that makes fuzzy clustering of a small table go through passes, as it does for a large one."""
 
 
 def as_if_large(monkeypatch):
     """The same in this process."""
-    monkeypatch.setattr("dpmask.clustering.fuzzy_c_means._SAMPLE", 100)
+    monkeypatch.setattr("dpmask.clustering.fuzzy_c_means.FuzzyCMeans.settings", SearchSettings(sample=100))
     monkeypatch.setattr("dpmask.masking.microaggregation.fuzzy._LARGEST_CELL", 100)
 
 

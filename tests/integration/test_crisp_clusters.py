@@ -7,6 +7,7 @@ from parts import in_parts
 
 import dpmask
 from dpmask.clustering import partition
+from dpmask.clustering.settings import SearchSettings
 
 COLUMNS = ["x", "y", "kind"]
 
@@ -33,7 +34,7 @@ def features(fitted, frame):
 )
 def test_passes_over_all_data_go_on_from_a_sample(frame, method, client, monkeypatch):
     whole = method.fit(frame, columns=COLUMNS, seed=2)
-    monkeypatch.setattr(partition, "_SAMPLE", 400)
+    monkeypatch.setattr(type(method), "settings", SearchSettings(sample=400))
     alone = method.fit(frame, columns=COLUMNS, seed=2)
     assert alone.objective == pytest.approx(whole.objective, rel=0.01)
     labels = alone.labels(frame)
@@ -46,7 +47,7 @@ def test_passes_over_all_data_go_on_from_a_sample(frame, method, client, monkeyp
 
 def test_k_means_beyond_its_sample_stands_still(frame, monkeypatch):
     """Every centre is the mean of all records that are nearest to it: a fixed point of Lloyd's iteration."""
-    monkeypatch.setattr(partition, "_SAMPLE", 400)
+    monkeypatch.setattr(dpmask.KMeans, "settings", SearchSettings(sample=400))
     fitted = dpmask.KMeans(clusters=4).fit(frame, columns=COLUMNS, seed=1)
     values = features(fitted, frame)
     nearest = ((values.T[:, None] - fitted.centers[None]) ** 2).sum(axis=2)
@@ -59,7 +60,7 @@ def test_k_means_beyond_its_sample_stands_still(frame, monkeypatch):
 
 def test_each_cut_of_bisecting_stands_still(frame, monkeypatch):
     """The two centres of a cut are the means of the parts it makes of one cluster, over all records."""
-    monkeypatch.setattr(partition, "_SAMPLE", 400)
+    monkeypatch.setattr(dpmask.BisectingKMeans, "settings", SearchSettings(sample=400))
     fitted = dpmask.BisectingKMeans(clusters=4).fit(frame, columns=COLUMNS, seed=1)
     values = features(fitted, frame)
     for number, cut in enumerate(fitted.cuts, start=1):

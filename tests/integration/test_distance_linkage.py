@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import people, write_lake
-from linkage_reference import linkage, mahalanobis, ridge
+from linkage_reference import linkage, mahalanobis, mahalanobis_with_missing, ridge
 
 import dpmask
 from dpmask.errors import InputError, JobError
@@ -208,6 +208,20 @@ def test_missing_values_are_a_value_of_their_own():
     # apart from all others; 2 is nearer to 2 than to 3 and 4, and nothing stands for y
     found = LINK(original, lost, columns=["b", "a"])
     assert found.known[0] == pytest.approx((1 + 1 / 3 + 1 / 4 + 1 / 3) / 4)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["missing stays missing", "missing moves"])
+def test_mahalanobis_with_missing_values_is_as_the_guide_defines_it(census_frame, kept):
+    frame = census_frame.iloc[:300, :5].astype(float)
+    masked = noisy(frame, 0.3)
+    rng = np.random.default_rng(2)
+    for column in frame.columns[[1, 3]]:
+        holes = rng.random(300) < 0.2
+        frame.loc[holes, column] = np.nan
+        masked.loc[holes if kept else rng.random(300) < 0.2, column] = np.nan
+    found = dpmask.risk.distance_linkage(frame, masked, columns=list(frame))
+    assert found.mahalanobis == pytest.approx(mahalanobis_with_missing(frame, masked, list(frame)), abs=1e-9)
+    assert found.mahalanobis != found.rate
 
 
 def test_open_ends_are_outside():

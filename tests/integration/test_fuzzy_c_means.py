@@ -13,7 +13,7 @@ import pytest
 from conftest import write_lake
 
 import dpmask
-from dpmask.clustering import fuzzy_c_means
+from dpmask.clustering.settings import SearchSettings
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.fuzzy.center_sums import center_sums
 
@@ -34,7 +34,7 @@ def incomes(rows=4000, seed=0):
 @pytest.fixture
 def small_sample(monkeypatch):
     """Tables above 500 records count as large: passes over all the data, not a sample that is the data."""
-    monkeypatch.setattr(fuzzy_c_means, "_SAMPLE", 500)
+    monkeypatch.setattr(dpmask.FuzzyCMeans, "settings", SearchSettings(sample=500))
 
 
 def fit(table, **options):
@@ -325,6 +325,38 @@ def test_cluster_distance_of_a_table_with_itself_is_zero():
     assert found.value == pytest.approx(0, abs=1e-12)
     assert found.parts["d1_warm_optimal"] == pytest.approx(0, abs=1e-5)
     assert "0 means the same clusters" in found.explain()
+
+
+def test_each_cluster_distance_has_its_own_assignment(reference):
+    """The best one-to-one pairing for d1 is not the best one for its squares or for d2: compared with all of them."""
+    census = pd.read_csv(reference / "census.csv").iloc[:300, :6].astype(float)
+    rng = np.random.default_rng(0)
+    masked = census.apply(rng.permutation)
+    options = {"clusters": 6, "fuzziness": 1.5, "starts": 3}
+    found = dpmask.utility.cluster_distance(census, masked, columns=list(census), **options)
+    before = dpmask.FuzzyCMeans(**options).fit(census, seed=0)
+    after = dpmask.FuzzyCMeans(**options, initial=before.centers).fit(masked, seed=0)
+    gaps = np.linalg.norm(before.solution.centers[:, None] - after.solution.centers[None], axis=2)
+    shares = [one.memberships(table).to_numpy().T for one, table in ((before, census), (after, masked))]
+    squares = ((shares[0][:, None] - shares[1][None]) ** 2).sum(axis=2)
+    pairings = np.array(list(itertools.permutations(range(6))))
+    totals = {name: costs[np.arange(6), pairings].sum(axis=1) for name, costs in (("d1", gaps), ("d2", squares))}
+    totals["d1_squared"] = (gaps**2)[np.arange(6), pairings].sum(axis=1)
+    assert len({int(np.argmin(total)) for total in totals.values()}) == 3
+    for name, total in totals.items():
+        assert found.parts[f"{name}_warm_optimal"] == pytest.approx(total.min(), rel=1e-9)
+
+
+def test_cluster_distance_with_a_tolerance_for_each_table():
+    """kappa1 and kappa2 of the paper's table 1."""
+    frame = incomes(300)
+    options = {"columns": COLUMNS, "clusters": 3, "fuzziness": 1.5, "starts": 2}
+    plain, both = (dpmask.utility.cluster_distance(frame, frame, **options, tolerance=k) for k in (0.0, 0.3))
+    mixed = dpmask.utility.cluster_distance(frame, frame, **options, tolerance=0.0, masked_tolerance=0.3)
+    assert both.value == pytest.approx(0, abs=1e-12)
+    assert mixed.value > 0.001
+    assert mixed.histories["original"] == plain.histories["original"]
+    assert mixed.histories["cold"] == both.histories["cold"]
 
 
 def test_cluster_distance_in_a_job(place):

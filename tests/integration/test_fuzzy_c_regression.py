@@ -11,7 +11,7 @@ from parts import in_parts
 from synthesis_tools import COLUMNS, models, people
 
 import dpmask
-from dpmask.clustering import regression_start
+from dpmask.clustering.settings import SearchSettings
 from dpmask.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -33,7 +33,7 @@ def test_models_do_not_depend_on_partitions(partitions, client, whole_fit):
 def test_a_sampled_start_does_not_depend_on_partitions(monkeypatch):
     """Larger tables start from a sample of their records: the same ones however they are cut, and as good a start."""
     plain = models(clusters=2).fit(people(), seed=1)
-    monkeypatch.setattr(regression_start, "_SAMPLE", 300)
+    monkeypatch.setattr(dpmask.FuzzyCRegression, "settings", SearchSettings(sample=300))
     method = dpmask.FuzzyCRegression(clusters=2, max_passes=100)
     one, two = (method.fit(table, **COLUMNS, weight="w") for table in (people(), in_parts(people(), 7)))
     np.testing.assert_allclose(one.coefficients, two.coefficients, rtol=1e-9, atol=1e-9)
@@ -103,7 +103,7 @@ def test_few_records_among_many_shape_the_models(monkeypatch):
         regression.fit(lacking, **COLUMNS, seed=1).coefficients,
         regression.fit(weighed, **COLUMNS, weight="w", seed=1).coefficients,
     ]
-    monkeypatch.setattr(regression_start, "_SAMPLE", 20)
+    monkeypatch.setattr(dpmask.FuzzyCRegression, "settings", SearchSettings(sample=20))
     assert (regression.fit(lacking, **COLUMNS, seed=1).coefficients == expected[0]).all()
     assert (regression.fit(weighed, **COLUMNS, weight="w", seed=1).coefficients == expected[1]).all()
     many = dpmask.FuzzyCRegression(clusters=16, nulls="drop")

@@ -62,6 +62,16 @@ def test_it_equals_a_plain_reference(rows, limit):
     assert found.joint == joint
 
 
+def test_both_joint_rules_on_tarragona(request):
+    """MDAV, k = 3: by the original columns' standard deviations, and by the masked ones' (sdcMicro's dRisk)."""
+    frame = pd.read_csv(request.getfixturevalue("reference") / "tarragona.csv").astype(float)
+    masked = dpmask.Microaggregation(columns=list(frame), k=3).fit(frame, seed=1).mask(frame)
+    found = dpmask.risk.interval_disclosure(frame, masked, columns=list(frame))
+    assert (found.joint, found.joint_by_masked_sd) == pytest.approx((0.0659, 0.0456), abs=5e-5)
+    for sd, value in ((frame.std(), found.joint), (masked.std(), found.joint_by_masked_sd)):
+        assert ((frame - masked).abs() <= 0.05 * sd).all(axis=1).mean() == value
+
+
 def test_by_hand():
     frame = pd.DataFrame({"a": [0.0, 10, 20, 30]}, index=[7, 8, 9, 10])
     masked = pd.DataFrame({"a": [0.0, 10.9, 40, 31]}, index=[7, 8, 9, 10])

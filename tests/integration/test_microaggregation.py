@@ -11,6 +11,7 @@ import pytest
 
 import dpmask
 from dpmask.errors import InputError, JobError
+from dpmask.masking.microaggregation import cells
 from dpmask.masking.microaggregation import fuzzy as fuzzy_microaggregation
 
 COLUMNS = ["net", "tax", "gross"]
@@ -197,6 +198,25 @@ def test_mdav_groups_have_k_to_2k_records():
     assert found.max() <= 13
     assert fitted.figures.smallest == found.min()
     assert fitted.claims() == [{"columns": ["hours", "größe"], "smallest_group": 7}]
+
+
+@pytest.mark.parametrize(("cells_per_shard", "most"), [(8, 1.2), (1, 1.5)])  # shards share by a sample of few records
+@pytest.mark.parametrize("file", ["eia.csv", "census_income_kdd.parquet"])
+def test_cells_of_skewed_data_lose_little(reference, monkeypatch, file, cells_per_shard, most):
+    """Clusters are shared out among cells, and cells that spread more get more: with n / k for each it was threefold."""
+    monkeypatch.setattr(cells, "_CELLS_PER_SHARD", cells_per_shard)
+    if file == "eia.csv":
+        frame = pd.read_csv(reference / file).select_dtypes("number").drop(columns=["YEAR", "UTILITYID", "MONTH"])
+        frame = frame.iloc[::4].reset_index(drop=True).astype(float)
+    else:
+        columns = ["age", "wage_per_hour", "capital_gains", "dividends_from_stocks", "weeks_worked_in_year"]
+        frame = pd.read_parquet(reference / file, columns=columns).astype(float).sample(1500, random_state=0)
+        frame = frame.reset_index(drop=True)
+    losses = [
+        fuzzy(columns=list(frame), cell_size=size).fit(frame, seed=1).figures.loss
+        for size in (len(frame), len(frame) // 3 + 1)
+    ]
+    assert losses[1] <= most * losses[0]
 
 
 def test_few_clusters_are_fitted_to_the_whole_table(monkeypatch, client):

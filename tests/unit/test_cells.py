@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmask.kernels.cells import grow_tree, principal_direction, projections, route
+from dpmask.kernels.cells import grow_tree, principal_direction, projections, route, share_out
 
 
 def words_for(rows, seed=0):
@@ -144,3 +144,19 @@ def test_the_direction_where_nothing_varies():
         assert np.isfinite(principal_direction(np.full((3, rows), 0.5))).all()
         np.testing.assert_allclose(np.linalg.norm(principal_direction(np.full((3, rows), 0.1))), 1.0)
     np.testing.assert_array_equal(np.abs(principal_direction(np.array([[3.0, 3.0], [1.0, 2.0]]))), [0, 1])
+
+
+def test_centers_go_where_they_gain_most():
+    # one centre each; then gains 9, 5, 1 in the first cell, 6, 2 in the second and none in the third
+    left = [np.array([20.0, 11, 6, 5]), np.array([10.0, 4, 2]), np.array([3.0])]
+    assert [share_out(left, total).tolist() for total in (1, 3, 4, 5, 6, 7, 99)] == [
+        [1, 1, 1],
+        [1, 1, 1],
+        [2, 1, 1],
+        [2, 2, 1],
+        [3, 2, 1],
+        [3, 3, 1],
+        [4, 3, 1],
+    ]
+    # a draw without luck is no reason to stop: gains 1 and 9 count as 5 each
+    assert share_out([np.array([20.0, 19, 10]), np.array([10.0, 6])], 4).tolist() == [3, 1]

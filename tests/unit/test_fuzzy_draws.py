@@ -30,17 +30,22 @@ def problem(columns, clusters, rows, seed=0):
 
 
 def plain_spread_out(values, weight, draws):
-    """k-means++ by cumulative sums."""
+    """Greedy k-means++ by cumulative sums."""
     chosen, nearest = [], np.ones(values.shape[1])
-    for draw in draws:
+    for line in draws:
         mass = np.cumsum(nearest * weight)
         if mass[-1] == 0.0:
             mass = np.cumsum(weight)
-        chosen.append(int(np.flatnonzero(mass > draw * mass[-1])[0]))
-        distance = np.zeros(values.shape[1])
-        for column in values:
-            distance += (column - column[chosen[-1]]) ** 2
-        nearest = distance if len(chosen) == 1 else np.minimum(nearest, distance)
+        tried = []
+        for draw in line if chosen else line[:1]:
+            record = int(np.flatnonzero(mass > draw * mass[-1])[0])
+            distance = np.zeros(values.shape[1])
+            for column in values:
+                distance += (column - column[record]) ** 2
+            distance = np.minimum(nearest, distance) if chosen else distance
+            tried.append((np.cumsum(distance * weight)[-1], record, distance))
+        _, record, nearest = min(tried, key=lambda one: one[0])
+        chosen.append(record)
     return chosen
 
 
@@ -49,8 +54,8 @@ def plain_spread_out(values, weight, draws):
 def test_starts_equal_the_plain_ones(columns, rows, draws, seed):
     rng = np.random.default_rng(seed)
     values, weight = rng.lognormal(size=(columns, rows)), rng.integers(0, 4, rows) + (rows == 1)
-    uniforms = rng.random(draws)
-    found = spread_out(values, weight.astype(float), uniforms)
+    uniforms = rng.random((draws, 4))
+    found = spread_out(values, weight.astype(float), uniforms).records
     assert found.tolist() == plain_spread_out(values, weight, uniforms)
     assert weight[found].all()
 
@@ -58,8 +63,8 @@ def test_starts_equal_the_plain_ones(columns, rows, draws, seed):
 def test_starts_are_different_records_as_long_as_there_are_some():
     values = np.array([[0.1, 0.1, 0.7, 0.1, -3.3, 0.7]])
     for seed in range(50):
-        draws = np.random.default_rng(seed).random(8)
-        found = spread_out(values, np.ones(6), draws)
+        draws = np.random.default_rng(seed).random((8, 2))
+        found = spread_out(values, np.ones(6), draws).records
         assert sorted(values[0, found[:3]]) == [-3.3, 0.1, 0.7]
         assert found.tolist() == plain_spread_out(values, np.ones(6), draws)
 
@@ -67,8 +72,10 @@ def test_starts_are_different_records_as_long_as_there_are_some():
 def test_starts_by_hand():
     # the first by weight: 0.3 of 4 is in record 1; then squared distances 1, 0, 4, 81 times weights 1, 1, 2, 0
     values, weight = np.array([[0.0, 1, 3, 10]]), np.array([1.0, 1, 2, 0])
-    assert spread_out(values, weight, np.array([0.3, 0.1])).tolist() == [1, 0]
-    assert spread_out(values, weight, np.array([0.3, 0.12])).tolist() == [1, 2]
+    assert spread_out(values, weight, np.array([[0.3], [0.1]])).records.tolist() == [1, 0]
+    assert spread_out(values, weight, np.array([[0.3], [0.12]])).records.tolist() == [1, 2]
+    # of both, record 2 leaves 1 and record 0 leaves 2 * 4
+    assert spread_out(values, weight, np.array([[0.3, 0.9], [0.1, 0.12]])).records.tolist() == [1, 2]
 
 
 @every_model

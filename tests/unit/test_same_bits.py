@@ -95,7 +95,7 @@ CASES = {
     "projections": (projections, BLOCK, CENTERS[0]),
     "tree": (lambda block, words: grow_tree(block, words, 20), BLOCK, WORDS),
     "normals": (normals, WORDS),
-    "starts": (spread_out, BLOCK, WEIGHTS, WEIGHTS[:9]),
+    "starts": (spread_out, BLOCK, WEIGHTS, WEIGHTS[:18].reshape(9, 2)),
     "membership": (lambda values: (s_shape(values, 0.5, 2.0), gaussian(values, 1.0, 0.7)), BLOCK[0]),
     "rotated": (lambda block, matrix: rotated(list(block), matrix), BLOCK, BLOCK[:, :COLUMNS]),
     "draws": (lambda *given: draw_centers(*given, fuzziness=1.7), BLOCK, CENTERS, WEIGHTS),

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from dpmask.engine.draws import Subkey, record_uniforms, record_words, words_at
 from dpmask.engine.exchange import Piece, hold_exchanged
 from dpmask.engine.passes import Run, Span, hold_blocks, hold_dear, hold_joined, map_blocks, reduce_blocks
-from dpmask.kernels.cells import CellTree, grow_tree, route
+from dpmask.kernels.cells import CellTree, grow_tree, route, share_out
+from dpmask.kernels.fuzzy.starts import spread_out
 from dpmask.kernels.keys import counted_floats
 from dpmask.masking.microaggregation.figures import CellFigures, cell_figures
 from dpmask.table.checks import require_finite_rows
@@ -33,13 +34,14 @@ Integers = NDArray[np.int64]
 _CELLS_PER_SHARD = 8
 _MOST_SHARDS = 1024
 _SAMPLED_PER_SHARD = 256
+_SAMPLED_PER_CLUSTER = 4
 
 
 class CellMethod(Protocol):
     """What is done in one cell; blocks are columns x rows in clustering units."""
 
-    def fit_cell(self, block: Floats, key: Subkey) -> Floats:
-        """The cell's model: rows of numbers, as many as it needs."""
+    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], records: int) -> list[Floats]:
+        """The models of a shard's cells: rows of numbers, as many together as so many records are to have."""
 
     def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record, and the row that each group is released with, in original units."""
@@ -54,6 +56,7 @@ class Shards(NamedTuple):
     columns: tuple[str, ...]
     scale: Scale
     tree: CellTree
+    records: Integers  # for how many records each shard may have clusters; they add up to the table
     cell_size: int
     key: Subkey
     who: str
@@ -68,7 +71,7 @@ class Shards(NamedTuple):
         return (values - self.scale.mean[:, None]) / self.scale.sd[:, None]
 
     def words(self, positions: Integers) -> NDArray[np.uint64]:
-        """What decides between records that a cut cannot tell apart."""
+        """What decides between records with equal projections."""
         return words_at(self.key.subkey("ties"), positions)
 
 
@@ -99,13 +102,15 @@ class _Cell(NamedTuple):
 def shards_of(table: Table, columns: Sequence[str], scale: Scale, cell_size: int, key: Subkey, who: str) -> Shards:
     """The shards of a table: one for every few cells, by cuts through a sample of the records."""
     count = min(_MOST_SHARDS, -(-table.rows // (_CELLS_PER_SHARD * cell_size)))
-    shards = Shards(tuple(columns), scale, _no_cuts(len(columns)), cell_size, key, who)
+    shards = Shards(tuple(columns), scale, _no_cuts(len(columns)), np.array([table.rows]), cell_size, key, who)
     if count == 1:
         return shards
     share = min(1.0, _SAMPLED_PER_SHARD * count / table.rows)
     sample = hold_joined(table.on_floats(columns, partial(_sample, shards, share)), _joined, table.blocks, "sample")
-    (tree,) = map_blocks(partial(_grow, shards, count), sample, "cells: cuts")
-    return shards._replace(tree=tree)
+    (grown,) = map_blocks(partial(_grow, shards, count), sample, "cells: cuts")
+    tree, shares = grown
+    ends = np.round(table.rows * np.cumsum(shares) / shares.sum()).astype(np.int64)
+    return shards._replace(tree=tree, records=np.diff(ends, prepend=0))
 
 
 def _no_cuts(columns: int) -> CellTree:
@@ -125,9 +130,17 @@ def _joined(pieces: Sequence[Piece]) -> Piece:
     return positions[order], np.ascontiguousarray(values[:, order])
 
 
-def _grow(shards: Shards, count: int, records: Piece, span: Span) -> CellTree:
+def _grow(shards: Shards, count: int, records: Piece, span: Span) -> tuple[CellTree, Integers]:
+    """The cuts, and each shard's share of the clusters: as if the sample had one for every few of its records."""
     positions, values = records
-    return grow_tree(shards.units(values), shards.words(positions), min(count, len(positions)))
+    block, words = shards.units(values), shards.words(positions)
+    tree = grow_tree(block, words, min(count, len(positions)))
+    shard_of, left = route(block, words, tree), []
+    for number in range(tree.cells):
+        part = np.ascontiguousarray(block[:, shard_of == number])
+        uniforms = record_uniforms(shards.key.subkey(f"shares {number}"), 0, part.shape[1])
+        left.append(spread_out(part, np.ones(part.shape[1]), uniforms[:, None]).left)
+    return tree, share_out(left, block.shape[1] // _SAMPLED_PER_CLUSTER)
 
 
 def _exchanged(table: Table, shards: Shards, join: Callable[..., Piece], beside: Sequence[Run] | None) -> list[Run]:
@@ -149,7 +162,7 @@ def _split(shards: Shards, columns: Sequence[Floats], span: Span) -> list[Piece]
 
 
 def fit_shards(table: Table, shards: Shards, method: CellMethod) -> list[Run]:
-    """Every shard fitted to its records, held as FittedShard."""
+    """Every shard fitted to its records, persisted as FittedShard."""
     gathered = _exchanged(table, shards, _gathered, None)
     return hold_dear(partial(_fit_shard, shards, method), gathered, "cells: fit")
 
@@ -162,12 +175,13 @@ def _fit_shard(shards: Shards, method: CellMethod, records: Piece, span: Span) -
     positions, values = records
     parts = max(1, -(-len(positions) // shards.cell_size))
     tree = grow_tree(shards.units(values), shards.words(positions), parts)
-    models, figures, rows, sizes = [], [], [], []
-    for number, cell in enumerate(_cells(shards, tree, records)):
-        model = method.fit_cell(cell.block, shards.key.subkey(f"cell {span.number} {number}"))
+    cells = list(_cells(shards, tree, records))
+    keys = [shards.key.subkey(f"cell {span.number} {number}") for number in range(len(cells))]
+    models = method.fit_cells([cell.block for cell in cells], keys, int(shards.records[span.number]))
+    figures, rows, sizes = [], [], []
+    for cell, model in zip(cells, models, strict=True):
         groups, released = method.mask_cell(cell.block, cell.positions, model)
         shares = method.weight_shares(cell.block, model)
-        models.append(model)
         figures.append(cell_figures(cell.block, groups, shards.scale.to_units(released), released, shares))
         rows.append(released)
         sizes.append(np.bincount(groups, minlength=len(released)))
@@ -201,7 +215,7 @@ def _counted(content: FittedShard, span: Span) -> Piece:
 
 
 def models_of(fitted: list[Run]) -> list[Run]:
-    """The models of fitted shards alone, held."""
+    """The models of fitted shards alone, persisted."""
     return hold_blocks(_model_of, fitted, "cells: keep")
 
 

@@ -17,6 +17,7 @@ block, or eight cells.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -24,11 +25,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.iteration import Model, Records, plus_plus, solve
+from dpmask.clustering.iteration import Model, Records, off_records, solve
 from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.cells import share_out
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
 from dpmask.kernels.fuzzy.draws import closeness, draw_centers
+from dpmask.kernels.fuzzy.starts import spread_out
 from dpmask.kernels.microaggregation import merge_small
 from dpmask.masking.method import Method
 from dpmask.masking.microaggregation.figures import MicroaggregationFigures
@@ -54,6 +57,8 @@ _CELL = 4000
 _CLUSTERS_IN_A_CELL = 100
 _LARGEST_CELL = 100_000
 _FEW_CLUSTERS = 500
+_MOST_CLUSTERS = 5
+"""Times the average that a cell may have."""
 _PASSES = 1000
 _PASS_SECONDS, _OVERHEAD = 2e-8, 8
 """What plans count for each record, cluster and column: some 40 passes, and each pass's own cost."""
@@ -208,14 +213,35 @@ class FuzzyCells:
     decrease: float
     key: Subkey
 
-    def fit_cell(self, block: Floats, key: Subkey) -> Floats:
-        """The centres of a cell's clusters, in clustering units."""
-        clusters = max(1, int(block.shape[1] // self.per_cluster))
-        records = Records(block, None, None)
-        start = plus_plus(records, clusters, record_uniforms(key, 0, clusters)[None])
+    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], records: int) -> list[Floats]:
+        """The centres of the cells' clusters, in clustering units; cells that spread more get more of them.
+
+        Without cells clusters gather where records spread, and sparse ones have clusters of their own: with n / k for
+        each cell the loss on skewed data was three times that of no cells.
+        """
+        clusters = max(len(blocks), int(records // self.per_cluster))
+        weights = [np.ones(block.shape[1]) for block in blocks]
+        most = [self._most(block.shape[1], clusters if len(blocks) == 1 else None) for block in blocks]
+        draws = [record_uniforms(key, 0, count)[:, None] for key, count in zip(keys, most, strict=True)]
+        seeds = [spread_out(*one) for one in zip(blocks, weights, draws, strict=True)]
+        shares = share_out([one.left for one in seeds], clusters)
         limits = self.variables.limits
         model = Model(*self.method.clustering, None, False, limits.units if limits else None)
-        return solve(model, records, start, _SHIFT, _PASSES, accelerate=False, decrease=self.decrease).centers
+        starts = [
+            off_records(model, block, weight, [one.records[:count]])
+            for block, weight, one, count in zip(blocks, weights, seeds, shares, strict=True)
+        ]
+        return [self._centers(model, block, start) for block, start in zip(blocks, starts, strict=True)]
+
+    def _most(self, rows: int, clusters: int | None) -> int:
+        """How many clusters a cell may get."""
+        return min(rows, clusters or max(1, int(_MOST_CLUSTERS * rows // self.per_cluster)))
+
+    def _centers(self, model: Model, block: Floats, start: Floats) -> Floats:
+        found = solve(
+            model, Records(block, None, None), start, _SHIFT, _PASSES, accelerate=False, decrease=self.decrease
+        )
+        return found.centers
 
     def draw(self, block: Floats, uniforms: Floats, centers: Floats) -> Integers:
         """The centre that each record draws."""

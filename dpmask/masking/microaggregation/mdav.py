@@ -14,6 +14,7 @@ block, or eight cells.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -120,9 +121,9 @@ class MdavCells:
     variables: Variables
     k: int
 
-    def fit_cell(self, block: Floats, key: Subkey) -> Floats:
+    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], records: int) -> list[Floats]:
         """Nothing is learnt."""
-        return np.empty((0, len(block)))
+        return [np.empty((0, len(block))) for block in blocks]
 
     def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record, and the groups' means."""

@@ -7,8 +7,9 @@ For p = 1, ..., 10 a cell is disclosed if its original lies inside an interval a
                             first and the last place of x' in it, w = floor(p n / 100)
 
 and the share of disclosed cells is averaged over p, then over the columns (Domingo-Ferrer and Torra 2001; Mateo-Sanz,
-Sebe and Domingo-Ferrer 2004). ``rate`` is the larger of the two. The joint rule, as in sdcMicro: records whose columns
-all lie within 5 % of a standard deviation. Originals that are missing are left out; one whose masked value is missing,
+Sebe and Domingo-Ferrer 2004). ``rate`` is the larger of the two. The joint rules count records whose columns all lie
+within 5 % of a standard deviation: ``joint`` of that of the original columns, ``joint_by_masked_sd`` of that of the
+masked ones, as sdcMicro's dRisk does. Originals that are missing are left out; one whose masked value is missing,
 or whose record was dropped, counts as not disclosed.
 
 Exact. Passes: six over the columns, and for each column one in which values meet by size, to learn their ranks, and
@@ -44,7 +45,7 @@ from dpmask.kernels.intervals import (
     split_ranks,
     split_values,
 )
-from dpmask.kernels.moments import column_moments, merge_moments
+from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.measures.measure import Measure, timed
 from dpmask.results import MORE_RISK, RATE, Exhibit, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
@@ -63,15 +64,18 @@ _STAND_INS = 99
 
 @dataclass(frozen=True, kw_only=True)
 class IntervalDisclosure(Risk):
-    """``rate`` is the larger of ``by_sd`` and ``by_rank``; ``joint`` is the share of records close in all columns."""
+    """``rate`` is the larger of ``by_sd`` and ``by_rank``; the joint ones: records close in all columns."""
 
     rate: float
     by_sd: float
     by_rank: float
     joint: float
+    joint_by_masked_sd: float
 
-    exhibits: ClassVar[Mapping[str, Exhibit]] = dict.fromkeys(("by_sd", "by_rank", "joint"), Exhibit("share"))
-    judged: ClassVar[tuple[str, ...]] = ("rate", "by_sd", "by_rank", "joint")
+    exhibits: ClassVar[Mapping[str, Exhibit]] = dict.fromkeys(
+        ("by_sd", "by_rank", "joint", "joint_by_masked_sd"), Exhibit("share")
+    )
+    judged: ClassVar[tuple[str, ...]] = ("rate", "by_sd", "by_rank", "joint", "joint_by_masked_sd")
     about: ClassVar[Term] = Term(
         "The share of original values inside an interval around their masked value, by standard deviation or by "
         "rank, averaged over widths of 1 to 10 % and over the columns; rate is the larger of the two.",
@@ -90,7 +94,12 @@ class IntervalDisclosure(Risk):
             "Share of values within 1 to 10 % of the ranks around their masked value, on average.", MORE_RISK, _TORRA
         ),
         "joint": Term(
-            "Share of records that lie close to their masked one in all columns at once.",
+            "Share of records within 5 % of the originals' standard deviation in all columns at once.",
+            MORE_RISK,
+            "dpmask explain interval_disclosure",
+        ),
+        "joint_by_masked_sd": Term(
+            "The same by the masked columns' standard deviation, sdcMicro's rule.",
             MORE_RISK,
             "Templ, Kowarik and Meindl 2015, Statistical disclosure control for micro-data using the R package "
             "sdcMicro",
@@ -102,7 +111,8 @@ class IntervalDisclosure(Risk):
         return (
             f"{self.rate:.2%} of the values lie within 1 to 10 % of their masked value ({self.by_sd:.2%} by standard "
             f"deviation, {self.by_rank:.2%} by rank), where a guess scores {self.guessing:.2%}; {self.joint:.2%} of "
-            "the records lie within 5 % of a standard deviation in all columns. Larger means more risk."
+            "the records lie within 5 % of the original standard deviation in all columns "
+            f"({self.joint_by_masked_sd:.2%} by that of the masked columns). Larger means more risk."
         )
 
 
@@ -135,8 +145,8 @@ def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str
     moments, after = both.of(slice(len(columns))), both.of(slice(len(columns), None))
     require_spread(moments, columns, _WHO)
     require_finite(after, columns, _WHO, what="masked column")
-    sd = moments.sd * np.sqrt(moments.values / (moments.values - 1))
-    by_sd = pairs.reduce(names, partial(inside_by_sd, sd), merge_inside, f"{_WHO}: by sd")
+    sd, masked_sd = _sample_sd(moments), _sample_sd(after)
+    by_sd = pairs.reduce(names, partial(inside_by_sd, sd, masked_sd), merge_inside, f"{_WHO}: by sd")
     for column, count in zip(columns, by_sd.pairs, strict=True):
         if not count:
             raise InputError(f"{_WHO}: column '{column}' has no record with a value before and after masking.")
@@ -144,10 +154,16 @@ def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str
     ranked = [
         _by_rank(pairs, column, one, int(count)) for column, one, count in zip(columns, cuts, after.values, strict=True)
     ]
-    by_rank = Inside(np.concatenate([one.inside for one in ranked]), by_sd.pairs, 0, 0)
+    by_rank = Inside(np.concatenate([one.inside for one in ranked]), by_sd.pairs)
     # a guess, too, has nothing to hand to those whose values were not released
     guesses = [guess * by_sd.pairs / moments.values for guess in _guesses(pairs, columns, sd, after.values)]
     return _result(columns, (by_sd, by_rank), moments.values, guesses, pairs.rows)
+
+
+def _sample_sd(moments: Moments) -> Floats:
+    """Divided by n - 1; 0 where there is one value only."""
+    sd: Floats = moments.sd * np.sqrt(moments.values / np.maximum(moments.values - 1, 1))
+    return sd
 
 
 def _by_rank(pairs: Table, column: str, cuts: Floats, size: int) -> Inside:
@@ -221,6 +237,7 @@ def _result(
         by_sd=means[0],
         by_rank=means[1],
         joint=by_sd.joint / max(by_sd.complete, 1),
+        joint_by_masked_sd=by_sd.joint_masked / max(by_sd.complete, 1),
         guessing=float(guesses[worse].mean()),
         attacked=records,
         parts=parts,

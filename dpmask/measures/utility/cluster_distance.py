@@ -2,7 +2,7 @@
 
 Both tables are clustered, each standardised by itself, giving centres a_i and b_j and memberships. Each original
 cluster i is paired with a masked one, pi(i): eagerly with the nearest centre (the paper's way; two may share one) or by
-the best one-to-one assignment. Then
+the best one-to-one assignment, one for each distance. Then
 
     d1 = sum_i |a_i - b_pi(i)|, in standard deviations (the paper prints squares and reports this: both are given)
     d2 = sum_k sum_i (u^A_ik - u^B_pi(i)k)^2 over paired records
@@ -38,9 +38,9 @@ _MAJORITY = 0.5
 
 
 class _Sums(NamedTuple):
-    """What one block adds: squared differences for each pairing, and how sharp the original's memberships are."""
+    """What one block adds: squared differences of pairs of clusters, and how sharp the original's memberships are."""
 
-    squares: Floats
+    squares: Floats  # clusterings x clusters x clusters: sum_k (u^A_ik - u^B_jk)^2
     records: int
     sharpness: float
     clear: int
@@ -81,6 +81,7 @@ def cluster_distance(
     fuzziness: float | None = None,
     entropy: float | str | None = None,
     tolerance: float | None = None,
+    masked_tolerance: float | None = None,
     starts: int = 20,
     shift: float = 1e-6,
     seed: int = 0,
@@ -95,8 +96,10 @@ def cluster_distance(
         The numeric columns to cluster by.
     clusters
         How many clusters.
-    fuzziness, entropy, tolerance, starts, shift
+    fuzziness, entropy, starts, shift
         As of ``dpmask.FuzzyCMeans``.
+    tolerance, masked_tolerance
+        The paper's kappa of the original and of the masked table, by default the same.
     seed
         Chooses the starts.
 
@@ -116,21 +119,19 @@ def cluster_distance(
     method = FuzzyCMeans(
         clusters=clusters, fuzziness=fuzziness, entropy=entropy, tolerance=tolerance, starts=starts, shift=shift
     )
+    other = method if masked_tolerance is None else replace(method, tolerance=masked_tolerance)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the report shows how the clusterings went
         before = method.fit(original, columns=columns, seed=seed)
         after = {
-            "cold": method.fit(masked, columns=columns, seed=seed),
-            "warm": replace(method, initial=before.centers).fit(masked, columns=columns, seed=seed),
+            "cold": other.fit(masked, columns=columns, seed=seed),
+            "warm": replace(other, initial=before.centers).fit(masked, columns=columns, seed=seed),
         }
-    pairings = {
-        (name, how): _pairing(before, fitted, how) for name, fitted in after.items() for how in ("eager", "optimal")
-    }
     pairs, names = pair_numbers(original, masked, columns, _WHO)
-    sums = pairs.reduce(names, partial(_block, before, after, pairings), _merge, "cluster distance")
+    sums = pairs.reduce(names, partial(_block, before, after), _merge, "cluster distance")
     if not sums.records:
         raise InputError(f"{_WHO}: no record is complete in both tables.")
-    return _result(before, after, pairings, sums)
+    return _result(before, after, sums)
 
 
 def _gaps(before: FittedFuzzyCMeans, after: FittedFuzzyCMeans) -> Floats:
@@ -139,26 +140,29 @@ def _gaps(before: FittedFuzzyCMeans, after: FittedFuzzyCMeans) -> Floats:
     return gaps
 
 
-def _pairing(before: FittedFuzzyCMeans, after: FittedFuzzyCMeans, how: str) -> NDArray[np.intp]:
-    """pi: for each original cluster the masked one it is compared with."""
-    gaps = _gaps(before, after)
-    return np.argmin(gaps, axis=1) if how == "eager" else linear_sum_assignment(gaps)[1]
+def _distances(start: str, gaps: Floats, squares: Floats) -> dict[str, float]:
+    """Each distance under the eager pairing, by nearest centres, and under the one-to-one pairing that minimises it."""
+    nearest = np.argmin(gaps, axis=1)
+    found = {}
+    for name, costs in (("d1", gaps), ("d1_squared", gaps**2), ("d2", squares)):
+        for how, pi in (("eager", nearest), ("optimal", linear_sum_assignment(costs)[1])):
+            found[f"{name}_{start}_{how}"] = float(costs[np.arange(len(pi)), pi].sum())
+    return found
 
 
 def _block(
     before: FittedFuzzyCMeans,
     after: Mapping[str, FittedFuzzyCMeans],
-    pairings: Mapping[tuple[str, str], NDArray[np.intp]],
     columns: Sequence[Floats],
 ) -> _Sums:
     half = len(columns) // 2
     shares = before.shares(columns[:half])
-    others = {name: fitted.shares(columns[half:]) for name, fitted in after.items()}
-    differences = np.array([((shares - others[name][pi]) ** 2).sum(axis=0) for (name, _), pi in pairings.items()])
-    whole = ~np.isnan(differences[0])
+    others = [fitted.shares(columns[half:]) for fitted in after.values()]
+    whole = ~np.isnan(shares[0]) & ~np.isnan(others[0][0])
     kept = shares[:, whole]
+    squares = np.array([[((share - other[:, whole]) ** 2).sum(axis=1) for share in kept] for other in others])
     clear = int((kept.max(axis=0) > _MAJORITY).sum()) if kept.size else 0
-    return _Sums(differences[:, whole].sum(axis=1), int(whole.sum()), float((kept**2).sum()), clear)
+    return _Sums(squares, int(whole.sum()), float((kept**2).sum()), clear)
 
 
 def _merge(left: _Sums, right: _Sums) -> _Sums:
@@ -173,15 +177,11 @@ def _merge(left: _Sums, right: _Sums) -> _Sums:
 def _result(
     before: FittedFuzzyCMeans,
     after: Mapping[str, FittedFuzzyCMeans],
-    pairings: Mapping[tuple[str, str], NDArray[np.intp]],
     sums: _Sums,
 ) -> ClusterDistance:
     parts: dict[str, float] = {}
-    for ((name, how), pi), squares in zip(pairings.items(), sums.squares, strict=True):
-        gaps = _gaps(before, after[name])[np.arange(len(pi)), pi]
-        parts[f"d1_{name}_{how}"] = float(gaps.sum())
-        parts[f"d1_squared_{name}_{how}"] = float((gaps**2).sum())
-        parts[f"d2_{name}_{how}"] = float(squares)
+    for (name, fitted), squares in zip(after.items(), sums.squares, strict=True):
+        parts |= _distances(name, _gaps(before, fitted), squares)
     clusterings = {"original": before, **after}
     return ClusterDistance(
         value=parts["d2_warm_optimal"] / sums.records,
