@@ -1,16 +1,65 @@
-"""The one way to compile a kernel, and the forms of arrays that kernels are compiled for."""
+"""The one way to compile a kernel: for one target, kept on disk, and the forms of arrays that kernels are compiled for.
+
+The target is the same on every machine, so that the same kernel gives the same bits wherever it was compiled. It is set
+here, before numba is imported: no other module of dpmask imports numba.
+"""
 
 from __future__ import annotations
 
+import os
+import platform
+import sys
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.errors import ProcessorError
+
 Function = TypeVar("Function", bound=Callable[..., object])
 Number = TypeVar("Number", bound=np.generic)
+
+TARGET = "x86-64-v3" if platform.machine().lower() in {"x86_64", "amd64"} else "generic"
+"""The processor that kernels are compiled for, with no features besides its own."""
+
+_NEEDED = ("avx2", "fma", "bmi", "bmi2", "f16c", "lzcnt", "movbe")
+
+
+def pin_target() -> None:
+    """Have numba compile for the target. A vector library that only some machines have is left out, too."""
+    os.environ |= {"NUMBA_CPU_NAME": TARGET, "NUMBA_CPU_FEATURES": "", "NUMBA_DISABLE_INTEL_SVML": "1"}
+    if "numba" in sys.modules:  # it has read the environment already
+        from numba import config
+        from numba.core.registry import cpu_target
+
+        if "_toplevel_target_context" in vars(cpu_target) and (config.CPU_NAME, config.CPU_FEATURES) != (TARGET, ""):
+            raise ProcessorError(
+                "numba compiled something in this process before dpmask was imported, for this machine only, and kernels "
+                "would follow it: their bits could differ from other machines'. Import dpmask.kernels.compile first, or "
+                f"set NUMBA_CPU_NAME={TARGET} and an empty NUMBA_CPU_FEATURES in the environment."
+            )
+        config.CPU_NAME, config.CPU_FEATURES = TARGET, ""
+
+
+def require_processor(features: dict[str, bool]) -> None:
+    """Refuse a machine that would stop at the first instruction it does not know."""
+    missing = [name for name in _NEEDED if not features.get(name)]
+    if TARGET != "generic" and missing:
+        raise ProcessorError(
+            f"dpmask needs an x86-64 processor with AVX2, such as Intel's since 2013 and AMD's since 2015; this machine's "
+            f"lacks {', '.join(missing)}. Run on another machine or, if it is a virtual one, let it see the host's processor."
+        )
+
+
+pin_target()
+
+import numba  # noqa: E402
+from llvmlite.binding import get_host_cpu_features  # noqa: E402
+
+from dpmask.kernels.kernel_cache import KernelCache  # noqa: E402
+
+require_processor(get_host_cpu_features())
 
 
 def compiled(*, part: bool = False, reassociate: bool = True, contract: bool = True) -> Callable[[Function], Function]:
@@ -25,14 +74,13 @@ def compiled(*, part: bool = False, reassociate: bool = True, contract: bool = T
     depend on whether a process compiled the kernel or found it on disk: the same bits need the same code.
     """
     flags = ({"reassoc", "arcp"} if reassociate else set()) | ({"contract"} if contract else set())
-
-    options = {"nogil": True, "error_model": "numpy", "fastmath": flags, "forceinline": part}
+    wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": part}  # a part is never called from Python
+    options = {"nogil": True, "error_model": "numpy", "fastmath": flags, "forceinline": part} | wrappers
 
     def compile_function(function: Function) -> Function:
-        try:
-            kernel = numba.njit(cache=True, **options)(function)
-        except RuntimeError:  # neither the package's folder nor the user's cache can be written, as in some containers
-            kernel = numba.njit(**options)(function)
+        kernel = numba.njit(**options)(function)
+        if not part:
+            kernel._cache = KernelCache(function)
         return cast(Function, kernel)
 
     return compile_function

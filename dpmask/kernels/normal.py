@@ -89,9 +89,14 @@ def _polynomial(c: tuple[float, ...], r: float) -> float:
     return ((((((c[0] * r + c[1]) * r + c[2]) * r + c[3]) * r + c[4]) * r + c[5]) * r + c[6]) * r + c[7]
 
 
-@compiled(part=True, reassociate=False)
+@compiled(reassociate=False)
 def uniforms_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    """((w >> 11) + 0.5) 2^-53, held below 1: the largest words plus one half would round up to it."""
+    """((w >> 11) + 0.5) 2^-53, kept below 1: the largest words plus one half would round up to it."""
+    _uniforms(words, out)
+
+
+@compiled(part=True, reassociate=False)
+def _uniforms(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
     for i in range(len(words)):
         out[i] = min(np.float64(np.int64(words[i] >> np.uint64(11))) * 2.0**-53 + 2.0**-54, _BELOW_ONE)
 
@@ -108,7 +113,7 @@ def normals_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
 def _normals_of_tile(
     words: NDArray[np.uint64], out: NDArray[np.float64], tails: NDArray[np.float64], places: NDArray[np.int64]
 ) -> None:
-    uniforms_of(words, out)
+    _uniforms(words, out)
     count = 0
     for i in range(len(out)):
         tails[count], places[count] = out[i], i
@@ -132,7 +137,7 @@ def _far(words: NDArray[np.uint64], tails: NDArray[np.float64], places: NDArray[
     one = np.empty(1)
     for j in range(count):
         if abs(tails[j]) > 6.5:  # noqa: PLR2004 - a little before the two functions meet at r = 5
-            uniforms_of(words[places[j] : places[j] + 1], one)
+            _uniforms(words[places[j] : places[j] + 1], one)
             r = math.sqrt(-math.log(min(one[0], 1.0 - one[0])))
             if r > _NEAR_TAIL:
                 r -= _NEAR_TAIL
