@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,14 +55,47 @@ def require_processor(features: dict[str, bool]) -> None:
 pin_target()
 
 import numba  # noqa: E402
+from llvmlite import ir  # noqa: E402
 from llvmlite.binding import get_host_cpu_features  # noqa: E402
+from numba import types  # noqa: E402
+from numba.core.compiler import CompilerBase, DefaultPassBuilder  # noqa: E402
+from numba.core.compiler_machinery import AnalysisPass, register_pass  # noqa: E402
+from numba.core.typed_passes import AnnotateTypes  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
 
 from dpmask.kernels.kernel_cache import KernelCache  # noqa: E402
 
 require_processor(get_host_cpu_features())
 
 
-def compiled(*, part: bool = False, reassociate: bool = True, contract: bool = True) -> Callable[[Function], Function]:
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _UnoptimisedLibrary(AnalysisPass):  # type: ignore[misc]
+    """A part is optimised once, as what its kernel becomes, and not also for itself and for each part it is in."""
+
+    _name = "dpmask_unoptimised_library"
+
+    def __init__(self) -> None:
+        AnalysisPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        """Give the part a library of code that is left as it is."""
+        state.library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        state.library._optimize_final_module = lambda: None
+        return False
+
+
+class _PartCompiler(CompilerBase):  # type: ignore[misc]
+    def define_pipelines(self) -> list[Any]:
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_UnoptimisedLibrary, AnnotateTypes)
+        passes.finalize()
+        return [passes]
+
+
+def compiled(
+    *, part: bool = False, reassociate: bool = True, contract: bool = True, variant: tuple[object, ...] = ()
+) -> Callable[[Function], Function]:
     """Compile a kernel: no interpreter lock, one thread (Dask has the cores), kept on disk where a disk can be written.
 
     With `reassociate` sums may be taken in another order, which is what lets a reduction vectorise. With `contract` a
@@ -72,18 +105,33 @@ def compiled(*, part: bool = False, reassociate: bool = True, contract: bool = T
     A function that compiled ones call is a `part` of them and becomes one with each. As a function of its own it would
     exist twice, compiled for itself and with its caller, each with its own roundings, and which of them runs would
     depend on whether a process compiled the kernel or found it on disk: the same bits need the same code.
+
+    A kernel that a function builds, with some choices made, has these for its `variant`.
     """
     flags = ({"reassoc", "arcp"} if reassociate else set()) | ({"contract"} if contract else set())
-    wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": part}  # a part is never called from Python
-    options = {"nogil": True, "error_model": "numpy", "fastmath": flags, "forceinline": part} | wrappers
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": flags, "no_cfunc_wrapper": True}
+    if part:  # which Python never calls
+        options |= {"forceinline": True, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
 
     def compile_function(function: Function) -> Function:
         kernel = numba.njit(**options)(function)
         if not part:
-            kernel._cache = KernelCache(function)
+            kernel._cache = KernelCache(function, variant)
         return cast(Function, kernel)
 
     return compile_function
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def bits_of(_: Any, number: Any) -> Any:
+    """The 64 bits of a double, as an unsigned integer."""
+    return types.uint64(types.float64), lambda _, builder, __, values: builder.bitcast(values[0], ir.IntType(64))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def from_bits(_: Any, bits: Any) -> Any:
+    """The double with these 64 bits."""
+    return types.float64(types.uint64), lambda _, builder, __, values: builder.bitcast(values[0], ir.DoubleType())
 
 
 def plain(values: NDArray[np.float64]) -> NDArray[np.float64]:

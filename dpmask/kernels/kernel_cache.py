@@ -82,8 +82,9 @@ def _can_be_written(folder: Path) -> bool:
 class KernelCache(_Cache):  # type: ignore[misc]
     """The compiled forms of one kernel, one file for each set of argument types."""
 
-    def __init__(self, function: Callable[..., object]) -> None:
-        self.name = f"{function.__module__}.{function.__qualname__}".removeprefix("dpmask.kernels.")
+    def __init__(self, function: Callable[..., object], variant: tuple[object, ...] = ()) -> None:
+        name = f"{function.__module__}.{function.__name__}".removeprefix("dpmask.kernels.")
+        self.name = "-".join([name, *map(str, variant)])
 
     @property
     def cache_path(self) -> str:
