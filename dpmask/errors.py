@@ -38,7 +38,7 @@ class TargetError(DpmaskError):
 
 
 class ProcessorError(DpmaskError):
-    """This machine cannot run the kernels, or this process would compile them for another one."""
+    """The machine cannot run the kernels, or the process would compile them for another one."""
 
     exit_code = 2
 

@@ -35,9 +35,9 @@ def pin_target() -> None:
 
         if "_toplevel_target_context" in vars(cpu_target) and (config.CPU_NAME, config.CPU_FEATURES) != (TARGET, ""):
             raise ProcessorError(
-                "numba compiled something in this process before dpmask was imported, for this machine only, and kernels "
-                "would follow it: their bits could differ from other machines'. Import dpmask.kernels.compile first, or "
-                f"set NUMBA_CPU_NAME={TARGET} and an empty NUMBA_CPU_FEATURES in the environment."
+                "numba compiled something in this process before dpmask was imported, for this machine only, and "
+                "kernels would follow it: their bits could differ from other machines'. Import dpmask.kernels.compile "
+                f"first, or set NUMBA_CPU_NAME={TARGET} and an empty NUMBA_CPU_FEATURES in the environment."
             )
         config.CPU_NAME, config.CPU_FEATURES = TARGET, ""
 
@@ -47,8 +47,8 @@ def require_processor(features: dict[str, bool]) -> None:
     missing = [name for name in _NEEDED if not features.get(name)]
     if TARGET != "generic" and missing:
         raise ProcessorError(
-            f"dpmask needs an x86-64 processor with AVX2, such as Intel's since 2013 and AMD's since 2015; this machine's "
-            f"lacks {', '.join(missing)}. Run on another machine or, if it is a virtual one, let it see the host's processor."
+            "dpmask needs an x86-64 processor with AVX2, such as Intel's since 2013 and AMD's since 2015; this "
+            f"machine's lacks {', '.join(missing)}. Run on another one or, if it is virtual, let it see the host's."
         )
 
 

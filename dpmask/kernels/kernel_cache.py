@@ -79,6 +79,24 @@ def _can_be_written(folder: Path) -> bool:
         return False
 
 
+def kept_kernels() -> set[str]:
+    """The names of all kernels on disk, with their variants."""
+    return {file.name.rpartition("-")[0] for file in _files()}
+
+
+def kept_size() -> int:
+    """The bytes of all kernels on disk."""
+    return sum(file.stat().st_size for file in _files())
+
+
+def _files() -> list[Path]:
+    found: list[Path] = []
+    for folder in folders():
+        with suppress(OSError):
+            found += [file for file in folder.iterdir() if not file.name.startswith("new-")]
+    return found
+
+
 class KernelCache(_Cache):  # type: ignore[misc]
     """The compiled forms of one kernel, one file for each set of argument types."""
 

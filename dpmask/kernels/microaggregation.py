@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import compiled, plain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -30,7 +30,7 @@ def merge_small(rows: Floats, sizes: Integers, scale: Floats, minimum: int) -> M
     """
     place = np.arange(len(rows))
     merged, counts = rows.copy(), sizes.copy()
-    _merge(merged, counts, merged / scale, np.ascontiguousarray(scale), minimum, place)
+    _merge(merged, counts, merged / scale, plain(scale), minimum, place)
     kept = np.flatnonzero(counts > 0)
     number = np.full(len(rows), -1)
     number[kept] = np.arange(len(kept))
@@ -51,7 +51,7 @@ def _ends(place: Integers) -> Integers:
 @compiled()
 def _merge(rows: Floats, sizes: Integers, units: Floats, scale: Floats, minimum: int, place: Integers) -> None:
     while True:
-        smallest = -1
+        smallest = np.int64(-1)
         for i in range(len(sizes)):
             if 0 < sizes[i] < minimum and (smallest < 0 or sizes[i] < sizes[smallest]):
                 smallest = i
@@ -91,7 +91,7 @@ def mdav(block: Floats, k: int) -> Integers:
     """
     groups = np.zeros(block.shape[1], np.int64)
     if block.shape[1] >= 2 * k:
-        _mdav(np.ascontiguousarray(block.T), k, groups)
+        _mdav(plain(block.T), k, groups)
     return groups
 
 
@@ -99,7 +99,7 @@ def mdav(block: Floats, k: int) -> Integers:
 def _mdav(records: Floats, k: int, groups: Integers) -> None:
     left = np.arange(len(records))
     distances = np.empty(len(records))
-    number, remaining = 0, len(records)
+    number, remaining = np.int64(0), len(records)
     while remaining >= 2 * k:
         center = _mean(records, left, remaining)
         far = left[_farthest(records, left, remaining, center)]

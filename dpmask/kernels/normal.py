@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import compiled, read_only
 from dpmask.kernels.vector_math import log2
 
 _TILE = 4096  # draws whose temporaries stay in the cache
@@ -89,9 +89,18 @@ def _polynomial(c: tuple[float, ...], r: float) -> float:
     return ((((((c[0] * r + c[1]) * r + c[2]) * r + c[3]) * r + c[4]) * r + c[5]) * r + c[6]) * r + c[7]
 
 
-@compiled(reassociate=False)
 def uniforms_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
     """((w >> 11) + 0.5) 2^-53, kept below 1: the largest words plus one half would round up to it."""
+    _fill_uniforms(read_only(words), out)
+
+
+def normals_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
+    """The z with P(Z < z) = u for the uniform u of each word."""
+    _fill_normals(read_only(words), out)
+
+
+@compiled(reassociate=False)
+def _fill_uniforms(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
     _uniforms(words, out)
 
 
@@ -102,8 +111,7 @@ def _uniforms(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
 
 
 @compiled(reassociate=False)
-def normals_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    """The z with P(Z < z) = u for the uniform u of each word."""
+def _fill_normals(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
     tails, places = np.empty(_TILE), np.empty(_TILE, np.int64)
     for start in range(0, len(words), _TILE):
         _normals_of_tile(words[start : start + _TILE], out[start : start + _TILE], tails, places)
@@ -114,7 +122,7 @@ def _normals_of_tile(
     words: NDArray[np.uint64], out: NDArray[np.float64], tails: NDArray[np.float64], places: NDArray[np.int64]
 ) -> None:
     _uniforms(words, out)
-    count = 0
+    count = np.int64(0)  # not a literal, for which what comes after would be compiled, too
     for i in range(len(out)):
         tails[count], places[count] = out[i], i
         count += abs(out[i] - 0.5) > _HALF_MIDDLE

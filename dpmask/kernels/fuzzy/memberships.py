@@ -43,7 +43,11 @@ def find_shares(model: Model, partial: bool, powered: bool) -> Any:
 
     Its last argument is 1/(m-1) or lambda.
     """
-    find, to_shares, mend = find_distances(partial), _to_shares(model, powered), _extreme_shares(model, partial, powered)
+    find, to_shares, mend = (
+        find_distances(partial),
+        _to_shares(model, powered),
+        _extreme_shares(model, partial, powered),
+    )
 
     @compiled(part=True)
     def shares(tile: Tile, records: Floats, centers: Floats, clusters: int, exponent: float) -> None:

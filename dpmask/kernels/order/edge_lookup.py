@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import compiled, read_only
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -74,14 +74,14 @@ def _even(edges: Floats) -> tuple[float, float]:
 def slot_counts(values: Floats, grid: Grid) -> Counts:
     """How many values each slot holds."""
     counts = np.zeros(grid.slots, np.int64)
-    _count(values, grid, np.empty(0, np.bool_), counts, np.empty(0, np.int64))
+    _count(read_only(values), grid, read_only(np.empty(0, np.bool_)), counts, np.empty(0, np.int64))
     return counts
 
 
 def slot_counts_and_rows(values: Floats, grid: Grid, wanted: NDArray[np.bool_]) -> tuple[Counts, Counts]:
     """How many values each slot holds, and the rows whose slots are wanted."""
     counts, rows = np.zeros(grid.slots, np.int64), np.empty(len(values) + 1, np.int64)
-    return counts, rows[: _count(values, grid, wanted, counts, rows)]
+    return counts, rows[: _count(read_only(values), grid, read_only(wanted), counts, rows)]
 
 
 # Indices are unsigned, so that no code is made for those that count from the end.

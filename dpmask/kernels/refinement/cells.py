@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import compiled, read_only
 from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
 
 Counts = NDArray[np.int64]
@@ -108,7 +108,7 @@ def split_groups(
     child = np.zeros(len(now.widths), np.int64)
     child[list(children)] = np.arange(len(children))
     order, counts = groups.order.copy(), np.zeros((len(held), len(children)), np.int64)
-    _split(order, groups.starts[held], groups.sizes[held], column, child[now.nodes], counts)
+    _split(order, groups.starts[held], groups.sizes[held], read_only(column), child[now.nodes], counts)
     begins = groups.starts[held][:, None] + np.cumsum(counts, axis=1) - counts
     new = counts > 0
     first = new.argmax(axis=1)
@@ -179,11 +179,11 @@ def count_cells(
     cells = np.ascontiguousarray(starts[:, live]), taken, ends, slots, counts
     begins, sizes = groups.starts[counted], groups.sizes[counted]
     if sizes.sum() < _SOME * codes.shape[1]:
-        _count(codes, groups.order, begins, sizes, *cells)
+        _count(read_only(codes), read_only(groups.order), begins, sizes, *cells)
     else:
         place = np.full(len(groups.nodes) + 1, -1)
         place[counted] = np.arange(len(counted))
-        _count_all(codes, groups.rows, place, *cells)
+        _count_all(read_only(codes), read_only(groups.rows), place, *cells)
     return Cells(node_keys(nodes), nodes, counts)
 
 
