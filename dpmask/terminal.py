@@ -132,11 +132,10 @@ def say_planned(planned: dict[str, Any]) -> None:
     say(f"{planned['name']}: {size}")
     say(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
     say(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
-    compiling = (
-        f", {planned['compile_seconds']} s of them to compile {count(planned['kernels_to_compile'], 'kernel')}, once"
-    )
-    said = compiling if planned["kernels_to_compile"] else ""
-    say(f"  time: about {planned['seconds']} s on {planned['threads']} threads{said}")
+    say(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
+    if planned["kernels_to_compile"]:
+        kernels = count(planned["kernels_to_compile"], "kernel")
+        say(f"    {planned['compile_seconds']} s of it to compile {kernels}, once on this machine: dpmask warmup")
     say(f"  at the target now: {planned['standing']}")
     if planned["nulls"]:
         counts = ", ".join(f"{name} ({'?' if null is None else null})" for name, null in planned["nulls"].items())

@@ -44,12 +44,13 @@ def stamp(sources: Path = _SOURCES) -> str:
 def folders() -> tuple[Path, ...]:
     """Where kernels may lie. The first that can be written takes new ones; all are read.
 
-    NUMBA_CACHE_DIR, the package (which a wheel or an image may carry), the user's cache, and a private folder among
-    the temporary files.
+    NUMBA_CACHE_DIR and nothing else if it is set; otherwise the package, which an image may carry, the user's cache,
+    and a private folder among the temporary files.
     """
     named, home = os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("HOME")
     user = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
-    roots = [named, _SOURCES / "__pycache__", user and Path(user) / "dpmask", _private_temporary()]
+    others = [_SOURCES / "__pycache__", user and Path(user) / "dpmask", _private_temporary()]
+    roots = [named] if named else others
     return tuple(Path(root).absolute() / f"kernels-{stamp()}" for root in roots if root)
 
 

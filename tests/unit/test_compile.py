@@ -114,3 +114,29 @@ def test_types_have_files_of_their_own(package):
     assert python(code, PYTHONPATH=str(package)).stdout.split() == ["2.0", "2"]
     assert len(list(package.rglob("a_kernel.kernel-*"))) == 2
     assert python(code, PYTHONPATH=str(package)).stdout.split() == ["2.0", "2"]
+
+
+WHERE = "from dpmask.kernels.kernel_cache import writable_folder; print(writable_folder())"
+
+
+def test_the_cache_goes_to_the_first_folder_that_can_be_written(package, tmp_path):
+    def where(**environment):
+        environment = {"NUMBA_CACHE_DIR": None, "XDG_CACHE_HOME": None, "TMPDIR": str(tmp_path / "tmp"), **environment}
+        ended = python(WHERE, PYTHONPATH=str(package), PYTHONDONTWRITEBYTECODE="1", **environment)
+        assert not ended.stderr
+        return Path(ended.stdout.strip()).parent
+
+    (tmp_path / "tmp").mkdir()
+    beside, home = package / "dpmask/kernels/__pycache__", tmp_path / "home"
+    assert where(HOME=str(home), NUMBA_CACHE_DIR=str(tmp_path / "named")) == tmp_path / "named"
+    assert where(HOME=str(home)) == beside
+    shutil.rmtree(beside)
+    beside.write_text("a file: nothing can be written below it, not even by root")
+    assert where(HOME=str(home)) == home / ".cache/dpmask"
+    assert where(HOME=str(home), XDG_CACHE_HOME=str(tmp_path / "xdg")) == tmp_path / "xdg/dpmask"
+    private = tmp_path / f"tmp/dpmask-{os.getuid()}"
+    assert where(HOME=None) == private
+    assert where(HOME=str(beside)) == private
+    assert private.stat().st_mode & 0o077 == 0
+    private.chmod(0o777)
+    assert where(HOME=None) == Path(), "a folder that others can write to is not used, and nothing is kept"

@@ -7,9 +7,9 @@ import fuzzy_reference as reference
 import numpy as np
 import pytest
 
-from dpmask.kernels.fuzzy.center_sums import center_sums, labels, largest_fuzziness, memberships, merge
 from dpmask.kernels import vector_math
 from dpmask.kernels.compile import compiled
+from dpmask.kernels.fuzzy.center_sums import center_sums, labels, largest_fuzziness, memberships, merge
 
 MODELS = [
     {"fuzziness": 1.0},
