@@ -30,7 +30,7 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
     work = (passes + 1 + 2 * measured) * seconds + (_MASK_COST + _VERIFY_COST) * cpu
     work *= lake.rows / lake.blocks[0].rows
     masking = sum(method.work(lake.rows) for method in job.methods)
-    kernels, compiling = compile_seconds(job)
+    kernels, compiling = compile_seconds(job, nulls=any(lake.facts[name].nulls != 0 for name in prepared.read))
     masked = {column for method in job.methods for column in method.masks}
     return {
         "name": job.file.name,

@@ -8,15 +8,14 @@ from typing import Any
 from dpmask import __version__
 from dpmask.engine.cluster.connect import connected
 from dpmask.engine.guard import told_safely
-from dpmask.engine.progress import Watcher, listening, note
+from dpmask.engine.progress import Watcher, listening
 from dpmask.errors import DpmaskError, Interrupted, PolicyRefusal
 from dpmask.job.events import PrivateLog, Recorder, Sink, counting
 from dpmask.job.metrics import exposition, metrics_file
-from dpmask.job.model import Job, read_job
+from dpmask.job.model import read_job
 from dpmask.job.prepare import folders
 from dpmask.job.stages import Run, run
-from dpmask.job.warm_up import compile_seconds
-from dpmask.kernels.kernel_cache import writable_folder
+from dpmask.job.warm_up import compiling_announced
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import read_private_key
 
@@ -58,9 +57,7 @@ def run_job(
         log.place.make_private()
         (log.place / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
         signer = read_private_key(sign) if sign else None
-        with listening(watched.passes, watched.retried), connected(scheduler, cluster) as client:
-            if client is None:
-                _announce_compiling(job)
+        with listening(watched.passes, watched.retried), connected(scheduler, cluster), compiling_announced(job):
             run(Run(job, overwrite, signer, watched.stage, outcome, resume))
     except KeyboardInterrupt:
         _fail(outcome, Interrupted(_INTERRUPTED[outcome.get("stage") in {"publish", "verify"}]))
@@ -68,15 +65,6 @@ def run_job(
         _fail(outcome, told_safely(error))
     _leave(log.place, figures, recorder)
     return outcome
-
-
-def _announce_compiling(job: Job) -> None:
-    """Say why nothing seems to happen on a machine that is new to the job."""
-    kernels, _ = compile_seconds(job)
-    if kernels:
-        place = writable_folder()
-        kept = f"kept at {place}" if place else "not kept: no folder can be written, set NUMBA_CACHE_DIR to one"
-        note(f"compiling {kernels} kernels, once on this machine; {kept}")
 
 
 class _Both(Watcher):

@@ -120,7 +120,9 @@ def route(block: Floats, words: Words, tree: CellTree) -> Integers:
     """The cell of each record."""
     cells = np.zeros(block.shape[1], np.int64)
     if tree.cells > 1:
-        _route(read_only(block), read_only(words), *(read_only(part) for part in tree), cells)
+        directions, values = read_only(tree.directions), read_only(tree.values)
+        ties, children = read_only(tree.words), read_only(tree.children)
+        _route(read_only(block), read_only(words), directions, values, ties, children, cells)
     return cells
 
 

@@ -12,8 +12,8 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,19 @@ def _can_be_written(folder: Path) -> bool:
         return False
 
 
+_watchers: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def watching(watcher: Callable[[str], None]) -> Iterator[None]:
+    """Call with the name of each kernel that is compiled in this process during the block, before it is."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
 def kept_kernels() -> set[str]:
     """The names of all kernels on disk, with their variants."""
     return {file.name.rpartition("-")[0] for file in _files()}
@@ -120,6 +133,8 @@ class KernelCache(_Cache):  # type: ignore[misc]
             with suppress(OSError, EOFError, pickle.UnpicklingError):
                 kept = pickle.loads((folder / self._file(types)).read_bytes())  # noqa: S301 - a folder of this user's
                 return CompileResult._rebuild(context, *kept)
+        for watcher in _watchers:
+            watcher(self.name)
         return None
 
     def save_overload(self, types: Any, result: Any) -> None:

@@ -51,13 +51,13 @@ def _ends(place: Integers) -> Integers:
 @compiled()
 def _merge(rows: Floats, sizes: Integers, units: Floats, scale: Floats, minimum: int, place: Integers) -> None:
     while True:
-        smallest = np.int64(-1)
+        smallest = -1
         for i in range(len(sizes)):
             if 0 < sizes[i] < minimum and (smallest < 0 or sizes[i] < sizes[smallest]):
                 smallest = i
         if smallest < 0:
             return
-        partner = _nearest_group(units, sizes, smallest)
+        partner = _nearest_group(units, sizes, int(smallest))
         if partner < 0:
             return
         keep, gone = min(smallest, partner), max(smallest, partner)
@@ -99,16 +99,16 @@ def mdav(block: Floats, k: int) -> Integers:
 def _mdav(records: Floats, k: int, groups: Integers) -> None:
     left = np.arange(len(records))
     distances = np.empty(len(records))
-    number, remaining = np.int64(0), len(records)
+    number, remaining = 0, len(records)
     while remaining >= 2 * k:
         center = _mean(records, left, remaining)
         far = left[_farthest(records, left, remaining, center)]
         second = remaining >= 3 * k
-        remaining = _take_group(records, left, remaining, records[far], k, distances, groups, number)
+        remaining = _take_group(records, left, remaining, records[far], k, distances, groups, int(number))
         number += 1
         if second:
             other = left[_farthest(records, left, remaining, records[far])]
-            remaining = _take_group(records, left, remaining, records[other], k, distances, groups, number)
+            remaining = _take_group(records, left, remaining, records[other], k, distances, groups, int(number))
             number += 1
     for place in range(remaining):
         groups[left[place]] = number

@@ -122,7 +122,7 @@ def _normals_of_tile(
     words: NDArray[np.uint64], out: NDArray[np.float64], tails: NDArray[np.float64], places: NDArray[np.int64]
 ) -> None:
     _uniforms(words, out)
-    count = np.int64(0)  # not a literal, for which what comes after would be compiled, too
+    count = 0
     for i in range(len(out)):
         tails[count], places[count] = out[i], i
         count += abs(out[i] - 0.5) > _HALF_MIDDLE
@@ -134,7 +134,7 @@ def _normals_of_tile(
         r = math.sqrt(-_LN2 * log2(min(tails[j], 1.0 - tails[j]))) - _NEAR_SHIFT
         z = _polynomial(_NEAR_OVER, r) / _polynomial(_NEAR_UNDER, r)
         tails[j] = z if tails[j] > 0.5 else -z  # noqa: PLR2004
-    _far(words, tails, places, count)
+    _far(words, tails, places, int(count))  # not also compiled for the literal 0 that it begins as
     for j in range(count):
         out[places[j]] = tails[j]
 

@@ -23,7 +23,7 @@ class Task(NamedTuple):
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """What they are called on disk."""
+        """What they are called on disk, but for those that few runs need."""
         if self.name not in _FUZZY:
             return _PLAIN[self.name][0]
         from dpmask.kernels.fuzzy.center_sums import membership_model
@@ -67,12 +67,17 @@ def _words() -> Any:
 
 
 def _draws() -> None:
-    from dpmask.kernels.normal import normals_of, uniforms_of
+    from dpmask.kernels.normal import uniforms_of
     from dpmask.kernels.shuffle import places_in_order
 
     uniforms_of(_words(), np.empty(_ROWS))
-    normals_of(_words(), np.empty(_ROWS))
     places_in_order(_words())
+
+
+def _normals() -> None:
+    from dpmask.kernels.normal import normals_of
+
+    normals_of(_words(), np.empty(_ROWS))
 
 
 def _moments() -> None:
@@ -214,12 +219,13 @@ def _in(module: str, *names: str) -> tuple[str, ...]:
 
 
 _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
-    "draws": ((*_in("normal", "_fill_uniforms", "_fill_normals"), "shuffle._sort"), _draws),
+    "draws": (("normal._fill_uniforms", "shuffle._sort"), _draws),
+    "normals": (_in("normal", "_fill_normals"), _normals),
     "moments": (_in("comoments", "_add_products"), _moments),
     "moments with gaps": (_in("comoments", "_add_distances", "_add_pairs"), _moments_with_gaps),
     "histogram": (_in("order.histogram", "_count"), _histogram),
     "order": (
-        (*_in("order.float_order", "_present_keys", "_last"), *_in("order.edge_lookup", "_lay_out", "_count")),
+        (*_in("order.float_order", "_present_keys"), *_in("order.edge_lookup", "_lay_out", "_count")),
         _order,
     ),
     "cells": (_in("cells", "_add_products", "_project", "_route"), _cells),
@@ -233,7 +239,7 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "membership": (_in("membership", "_rise", "_rise_and_fall", "_bell"), _membership),
     "regression": (_in("regression.gram", "_add_products", "_sum_block", "_all_errors", "_fill_values"), _regression),
     "refinement": (
-        _in("refinement.cells", "_put_together", "_split", "_number", "_count", "_count_all"),
+        _in("refinement.cells", "_put_together", "_split", "_number", "_count_all"),
         _refinement,
     ),
 }

@@ -46,9 +46,6 @@ def main(arguments=None):
 
         os.chdir(folder)
         try:
-            cpu_of(
-                DPMASK, "run", noise
-            )  # kernels that a wheel or an earlier run left beside the package are not counted
             small = cold_and_warm("noise, 1,000 rows", {"warm": 1.5}, lambda: released(noise))
             shutil.rmtree(folder / "lake")
             cpu_of(DPMASK, "generate", "lake/", "--rows", rows)

@@ -9,6 +9,7 @@ import bench_noise
 import bench_probabilistic_linkage
 import bench_refinement
 import bench_regression
+import bench_start
 import bench_transforms
 import bench_utility
 
@@ -81,6 +82,13 @@ def test_refinement(capsys, reference):
     (seconds,) = bench_refinement.main(["--rows", "5e4", "--requirements", "1", "--data", str(reference)])
     assert seconds > 0
     assert '"ratio_to_one"' in capsys.readouterr().out
+
+
+def test_start(capsys):
+    job, fit, small = bench_start.main(["--rows", "2e3"])
+    for found in (job, fit, small):
+        assert 0 < found["warm"] < found["cold"]
+    assert '"benchmark": "start: --help"' in capsys.readouterr().out
 
 
 def test_engine(capsys):

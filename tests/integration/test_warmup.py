@@ -14,6 +14,7 @@ from dpmask.cli import main
 with event.install_recorder("numba:compile") as compiled:
     try: main(sys.argv[1:])
     except SystemExit as end: assert not end.code, end.code
+for _, one in compiled.buffer: print("compiled:", one.data["dispatcher"].py_func.__qualname__, one.data.get("args"))
 print("compile events:", len(compiled.buffer))
 """
 
@@ -45,7 +46,7 @@ def test_a_run_after_a_warm_up_compiles_nothing(place, dpmask):
     assert compiled == 0, "others do it"
     assert re.search(rf"Compiled (\d+) kernels; \1 kept, .* MB\n  at {place.folder}/cache/kernels-", said)
     said, compiled = dpmask("run", job)
-    assert compiled == 0
+    assert compiled == 0, said
     assert "compiling" not in said
     said, compiled = dpmask("warmup", job)
     assert "Compiled 0 kernels" in said

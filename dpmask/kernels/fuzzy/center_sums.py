@@ -169,7 +169,7 @@ def _for_each(name: str, values: float | Floats | None, block: Floats) -> Floats
 
 @cache
 def _sum_block(model: Model, partial: bool, tolerant: bool) -> Any:
-    settle_in = settle(model, partial) if tolerant else None
+    settle_in: Any = settle(model, partial) if tolerant else None
     shares, finish_shares, add = find_shares(model, partial, powered=True), finish(model), add_to_sums(partial)
     separate = separate_missing if partial else nothing_missing
 
@@ -217,7 +217,8 @@ def _plus(total: float, weight: Floats) -> float:
 
 @cache
 def _find_memberships(model: Model, partial: bool, tolerant: bool) -> Any:
-    settle_in, shares = settle(model, partial) if tolerant else None, find_shares(model, partial, powered=False)
+    settle_in: Any = settle(model, partial) if tolerant else None
+    shares = find_shares(model, partial, powered=False)
     separate = separate_missing if partial else nothing_missing
 
     @compiled(variant=(*model, partial, tolerant))
