@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, NamedTuple
 
+from dpmask.engine.passes import threads
 from dpmask.engine.progress import current
 from dpmask.job.model import Job
 from dpmask.kernels.kernel_cache import kept_kernels, kept_size, watching, writable_folder
@@ -114,7 +114,7 @@ def warm_up(job: Job | None = None) -> Warm:
     waiting = cold(all_tasks() if job is None else tasks_of(job, perhaps=True))
     missing, report = _missing(waiting), current()
     if waiting:
-        processes = min(len(os.sched_getaffinity(0)), len(waiting))
+        processes = min(threads(), len(waiting))
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(processes, mp_context=context) as pool:
             running = [pool.submit(task.run) for task in waiting]

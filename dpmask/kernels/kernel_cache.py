@@ -130,7 +130,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
         """The form for these types, None if it is not kept anywhere or cannot be read."""
         context.refresh()
         for folder in folders():
-            with suppress(OSError, EOFError, pickle.UnpicklingError):
+            with suppress(Exception):  # a file that is not there, or that a failing disk changed in any way
                 kept = pickle.loads((folder / self._file(types)).read_bytes())  # noqa: S301 - a folder of this user's
                 return CompileResult._rebuild(context, *kept)
         for watcher in _watchers:
