@@ -37,6 +37,12 @@ class TargetError(DpmaskError):
     exit_code = 2
 
 
+class ProcessorError(DpmaskError):
+    """The machine cannot run the kernels, or the process would compile them for another one."""
+
+    exit_code = 2
+
+
 class PolicyRefusal(DpmaskError):  # noqa: N818 - a refusal is a decision, not a fault
     """The release would break the stated policy. Nothing was published; a retry cannot help."""
 

@@ -136,6 +136,9 @@ def show_plan(planned: dict[str, Any]) -> None:
     echo(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
     echo(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
     echo(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
+    if planned["kernels_to_compile"]:
+        kernels = count(planned["kernels_to_compile"], "kernel")
+        echo(f"    {planned['compile_seconds']} s of it to compile {kernels}, once on this machine: dpmask warmup")
     echo(f"  at the target now: {planned['standing']}")
     if planned["nulls"]:
         counts = ", ".join(f"{name} ({'?' if null is None else null})" for name, null in planned["nulls"].items())

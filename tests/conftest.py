@@ -1,6 +1,5 @@
 """What many tests share: small lakes, job files, the command line, a real cluster, a real object store."""
 
-import hashlib
 import json
 import os
 import signal
@@ -11,12 +10,6 @@ import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
-
-# Compiled kernels are cached under a digest of all kernels: numba looks only at the file of the function that is called,
-# not at those it calls into, so after an edit it would run old code.
-KERNELS = Path(__file__).parents[1] / "dpmask" / "kernels"
-DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(KERNELS.rglob("*.py")))).hexdigest()[:16]
-os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).parents[1] / ".numba_cache" / DIGEST)
 
 import numpy as np
 import pyarrow as pa

@@ -9,7 +9,7 @@ import click
 
 from dpmask import __version__
 from dpmask.cli.measuring import evaluate, sweep
-from dpmask.cli.preparing import certificates, explain, generate, schema, taxonomy
+from dpmask.cli.preparing import certificates, explain, generate, schema, taxonomy, warmup
 from dpmask.cli.releasing import plan, run, verify
 from dpmask.terminal import settle_output
 
@@ -29,7 +29,7 @@ def cli() -> None:
     """
 
 
-for _command in (run, plan, sweep, verify, evaluate, generate, certificates, taxonomy, schema, explain):
+for _command in (run, plan, sweep, verify, evaluate, generate, warmup, certificates, taxonomy, schema, explain):
     cli.add_command(_command)
 
 

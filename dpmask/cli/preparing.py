@@ -8,7 +8,7 @@ import sys
 import click
 
 from dpmask.cli.common import on_cluster, with_exit_codes, working
-from dpmask.terminal import count, echo, echo_error
+from dpmask.terminal import Progress, count, echo, echo_error
 
 
 @click.command()
@@ -56,6 +56,27 @@ def certificates(folder: str, days: int) -> None:
 
     for path in make_certificates(folder, days):
         echo(path)
+
+
+@click.command()
+@click.argument("job", required=False, metavar="[JOB.yaml]")
+@with_exit_codes
+def warmup(job: str | None) -> None:
+    """Compile everything, or what JOB.yaml needs, so that runs on this machine do not have to.
+
+    Kernels are kept in NUMBA_CACHE_DIR if that is set, else in the package, the user's cache or a temporary folder,
+    the first of them that can be written.
+    """
+    from dpmask.engine.progress import listening
+    from dpmask.job.model import read_job
+    from dpmask.job.warm_up import warm_up
+
+    progress = Progress()
+    with listening(progress.passes):
+        warm = warm_up(read_job(job) if job else None)
+    progress.close()
+    echo(f"Compiled {count(warm.compiled, 'kernel')}; {warm.kept} kept, {warm.size / 1e6:.1f} MB")
+    echo(f"  at {warm.folder or 'no place that can be written: set NUMBA_CACHE_DIR to one'}")
 
 
 @click.group()

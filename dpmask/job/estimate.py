@@ -11,6 +11,7 @@ from dpmask.engine.tasks import Position
 from dpmask.job.measures import passes_of
 from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, prepare
+from dpmask.job.warm_up import compile_seconds
 
 _BLOCKS_IN_MEMORY = 6
 _MASK_COST, _VERIFY_COST = 14, 3
@@ -30,6 +31,7 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
     work = (passes + 1 + 2 * measured) * seconds + (_MASK_COST + _VERIFY_COST) * cpu
     work *= lake.rows / lake.blocks[0].rows
     masking = sum(method.work(lake.rows) for method in job.methods)
+    kernels, compiling = compile_seconds(job, nulls=any(lake.facts[name].nulls != 0 for name in prepared.read))
     masked = {column for method in job.methods for column in method.masks}
     return {
         "name": job.file.name,
@@ -44,7 +46,9 @@ def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
         "nulls": {name: lake.facts[name].nulls for name in prepared.read if lake.facts[name].nulls != 0},
         "memory_per_thread_mb": round(_BLOCKS_IN_MEMORY * size / 1e6),
         "threads": threads(),
-        "seconds": round(_START + work / min(threads(), len(lake.blocks)) + masking / threads(), 1),
+        "kernels_to_compile": kernels,
+        "compile_seconds": round(compiling, 1),
+        "seconds": round(_START + compiling + work / min(threads(), len(lake.blocks)) + masking / threads(), 1),
     }
 
 

@@ -15,6 +15,7 @@ from dpmask.job.model import read_job
 from dpmask.job.outcome import Outcome
 from dpmask.job.prepare import folders
 from dpmask.job.stages import JobRun, run
+from dpmask.job.warm_up import compiling_announced
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import read_private_key
 
@@ -54,7 +55,7 @@ def run_job(
         log.place.make_private()
         (log.place / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
         signer = read_private_key(sign) if sign else None
-        with listening(recorder.passes, recorder.retried), connected(scheduler, cluster):
+        with listening(recorder.passes, recorder.retried), connected(scheduler, cluster), compiling_announced(job):
             run(JobRun(job, recorder, overwrite, signer, resume))
     except KeyboardInterrupt:
         _fail(recorder, Interrupted(_INTERRUPTED[recorder.outcome.stage in {"publish", "verify"}]))

@@ -135,16 +135,20 @@ def route(block: Floats, words: Words, tree: CellTree) -> Integers:
     """The cell of each record."""
     cells = np.zeros(block.shape[1], np.int64)
     if tree.cells > 1:
-        _route(read_only(block), read_only(words), tree, cells)
+        directions, values = read_only(tree.directions), read_only(tree.values)
+        ties, children = read_only(tree.words), read_only(tree.children)
+        _route(read_only(block), read_only(words), directions, values, ties, children, cells)
     return cells
 
 
 @compiled(reassociate=False, contract=False)
-def _route(block: Floats, words: Words, tree: CellTree, cells: Integers) -> None:
+def _route(
+    block: Floats, words: Words, directions: Floats, values: Floats, ties: Words, children: Integers, cells: Integers
+) -> None:
     for k in range(block.shape[1]):
         at = 0
         while at >= 0:
-            along = _along(block, tree.directions[at], k)
-            right = along > tree.values[at] or (along == tree.values[at] and words[k] >= tree.words[at])
-            at = tree.children[at, 1 if right else 0]
+            along = _along(block, directions[at], k)
+            right = along > values[at] or (along == values[at] and words[k] >= ties[at])
+            at = children[at, 1 if right else 0]
         cells[k] = -1 - at

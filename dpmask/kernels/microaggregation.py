@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import compiled, plain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -30,7 +30,7 @@ def merge_small(rows: Floats, sizes: Integers, scale: Floats, minimum: int) -> M
     """
     place = np.arange(len(rows))
     merged, counts = rows.copy(), sizes.copy()
-    _merge(merged, counts, merged / scale, np.ascontiguousarray(scale), minimum, place)
+    _merge(merged, counts, merged / scale, plain(scale), minimum, place)
     kept = np.flatnonzero(counts > 0)
     number = np.full(len(rows), -1)
     number[kept] = np.arange(len(kept))
@@ -57,7 +57,7 @@ def _merge(rows: Floats, sizes: Integers, units: Floats, scale: Floats, minimum:
                 smallest = i
         if smallest < 0:
             return
-        partner = _nearest_group(units, sizes, smallest)
+        partner = _nearest_group(units, sizes, int(smallest))
         if partner < 0:
             return
         keep, gone = min(smallest, partner), max(smallest, partner)
@@ -91,7 +91,7 @@ def mdav(block: Floats, k: int) -> Integers:
     """
     groups = np.zeros(block.shape[1], np.int64)
     if block.shape[1] >= 2 * k:
-        _mdav(np.ascontiguousarray(block.T), k, groups)
+        _mdav(plain(block.T), k, groups)
     return groups
 
 
@@ -104,11 +104,11 @@ def _mdav(records: Floats, k: int, groups: Integers) -> None:
         center = _mean(records, left, remaining)
         far = left[_farthest(records, left, remaining, center)]
         second = remaining >= 3 * k
-        remaining = _take_group(records, left, remaining, records[far], k, distances, groups, number)
+        remaining = _take_group(records, left, remaining, records[far], k, distances, groups, int(number))
         number += 1
         if second:
             other = left[_farthest(records, left, remaining, records[far])]
-            remaining = _take_group(records, left, remaining, records[other], k, distances, groups, number)
+            remaining = _take_group(records, left, remaining, records[other], k, distances, groups, int(number))
             number += 1
     for place in range(remaining):
         groups[left[place]] = number

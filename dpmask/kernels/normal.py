@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import compiled, read_only
 from dpmask.kernels.vector_math import log2
 
 _TILE = 4096  # draws whose temporaries stay in the cache
@@ -89,16 +89,29 @@ def _polynomial(c: tuple[float, ...], r: float) -> float:
     return ((((((c[0] * r + c[1]) * r + c[2]) * r + c[3]) * r + c[4]) * r + c[5]) * r + c[6]) * r + c[7]
 
 
-@compiled(part=True, reassociate=False)
 def uniforms_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    """((w >> 11) + 0.5) 2^-53, held below 1: the largest words plus one half would round up to it."""
+    """((w >> 11) + 0.5) 2^-53, kept below 1: the largest words plus one half would round up to it."""
+    _fill_uniforms(read_only(words), out)
+
+
+def normals_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
+    """The z with P(Z < z) = u for the uniform u of each word."""
+    _fill_normals(read_only(words), out)
+
+
+@compiled(reassociate=False)
+def _fill_uniforms(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
+    _uniforms(words, out)
+
+
+@compiled(part=True, reassociate=False)
+def _uniforms(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
     for i in range(len(words)):
         out[i] = min(np.float64(np.int64(words[i] >> np.uint64(11))) * 2.0**-53 + 2.0**-54, _BELOW_ONE)
 
 
 @compiled(reassociate=False)
-def normals_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    """The z with P(Z < z) = u for the uniform u of each word."""
+def _fill_normals(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
     tails, places = np.empty(_TILE), np.empty(_TILE, np.int64)
     for start in range(0, len(words), _TILE):
         _normals_of_tile(words[start : start + _TILE], out[start : start + _TILE], tails, places)
@@ -108,7 +121,7 @@ def normals_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
 def _normals_of_tile(
     words: NDArray[np.uint64], out: NDArray[np.float64], tails: NDArray[np.float64], places: NDArray[np.int64]
 ) -> None:
-    uniforms_of(words, out)
+    _uniforms(words, out)
     count = 0
     for i in range(len(out)):
         tails[count], places[count] = out[i], i
@@ -121,7 +134,7 @@ def _normals_of_tile(
         r = math.sqrt(-_LN2 * log2(min(tails[j], 1.0 - tails[j]))) - _NEAR_SHIFT
         z = _polynomial(_NEAR_OVER, r) / _polynomial(_NEAR_UNDER, r)
         tails[j] = z if tails[j] > 0.5 else -z  # noqa: PLR2004
-    _far(words, tails, places, count)
+    _far(words, tails, places, int(count))  # not also compiled for the literal 0 that it begins as
     for j in range(count):
         out[places[j]] = tails[j]
 
@@ -132,7 +145,7 @@ def _far(words: NDArray[np.uint64], tails: NDArray[np.float64], places: NDArray[
     one = np.empty(1)
     for j in range(count):
         if abs(tails[j]) > 6.5:  # noqa: PLR2004 - a little before the two functions meet at r = 5
-            uniforms_of(words[places[j] : places[j] + 1], one)
+            _uniforms(words[places[j] : places[j] + 1], one)
             r = math.sqrt(-math.log(min(one[0], 1.0 - one[0])))
             if r > _NEAR_TAIL:
                 r -= _NEAR_TAIL

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import bits_of, compiled, from_bits
 
 # The bit layout of a float64: 52 bits of mantissa, then the exponent plus 1023, then the sign.
 _MANTISSA = np.uint64(52)
@@ -39,23 +39,13 @@ def total_of(values: NDArray[np.float64], count: int) -> float:
 
 
 @compiled(part=True, reassociate=False)
-def _bits(number: float) -> np.uint64:
-    return np.float64(number).view(np.uint64)
-
-
-@compiled(part=True, reassociate=False)
-def _number(bits: np.uint64) -> float:
-    return np.uint64(bits).view(np.float64)
-
-
-@compiled(part=True, reassociate=False)
 def log2(value: float) -> float:
     """The base-2 logarithm of a positive normal number (at least 2^-1022)."""
     # value = 2^k z with z in [sqrt(1/2), sqrt(2)); log z = 2 atanh((z - 1) / (z + 1)), whose odd series converges fast
-    bits = _bits(value)
+    bits = bits_of(value)
     biased = (bits + _TO_ROOT_HALF) >> _MANTISSA
-    z = _number(bits - (biased << _MANTISSA) + _ONE)
-    k = _number(biased | _WHOLE) - _WHOLE_OFFSET
+    z = from_bits(bits - (biased << _MANTISSA) + _ONE)
+    k = from_bits(biased | _WHOLE) - _WHOLE_OFFSET
     f = (z - 1.0) / (z + 1.0)
     g = f * f
     series = 1.0 / 19.0
@@ -91,5 +81,5 @@ def exp2(power: float) -> float:
     series = series * f + 0.5
     series = series * f + 1.0
     series = series * f + 1.0
-    result = _number(_bits(series) + (_bits(rounded) << _MANTISSA))
+    result = from_bits(bits_of(series) + (bits_of(rounded) << _MANTISSA))
     return result if power >= _SMALLEST_POWER else 0.0

@@ -15,6 +15,7 @@ import bench_noise
 import bench_probabilistic_linkage
 import bench_refinement
 import bench_regression
+import bench_start
 import bench_transforms
 import bench_utility
 import common
@@ -136,6 +137,13 @@ def test_refinement(figures, reference):
     found = figures()
     assert limited(found["refinement"][0]) == ["cpu_rounds"]
     assert found["refinement, dropping"][0]["dropped"] <= 0.05
+
+
+def test_start(figures):
+    bench_start.main(["--rows", "2e3"])
+    found = figures()
+    assert [limited(found[name][0]) for name in found] == [["warm"], ["cold"], ["cold"], ["cpu"]]
+    assert all(one["warm"] < one["cold"] for (one,) in found.values() if "cold" in one)
 
 
 def test_engine(figures):

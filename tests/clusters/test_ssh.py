@@ -19,7 +19,6 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 StrictModes no
 UsePAM no
-AcceptEnv NUMBA_CACHE_DIR
 """
 
 
@@ -50,7 +49,6 @@ def file(place, sshd):
         "port": port,
         "username": getpass.getuser(),
         "client_keys": [str(folder / "client")],
-        "env": {"NUMBA_CACHE_DIR": os.environ["NUMBA_CACHE_DIR"]},
     }
     written = cluster_file(
         place.folder,

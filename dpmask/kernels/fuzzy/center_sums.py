@@ -9,25 +9,16 @@ x_k; that is a misprint, they come from x_k + e_k here. Nothing of size rows x c
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.compile import compiled, plain
-from dpmask.kernels.fuzzy.memberships import (
-    CRISP,
-    ENTROPY,
-    FUZZY,
-    FUZZY_1_5,
-    FUZZY_2,
-    FUZZY_WHOLE,
-    Model,
-    find_shares,
-    finish,
-)
-from dpmask.kernels.fuzzy.tiles import ROWS, add_to_sums, load, new_tile
-from dpmask.kernels.fuzzy.tolerance import ROUNDS, new_movement, settle
+from dpmask.kernels.fuzzy.memberships import CRISP, ENTROPY, FUZZY, FUZZY_WHOLE, Model, find_shares, finish
+from dpmask.kernels.fuzzy.tiles import ROWS, add_to_sums, load, new_tile, nothing_missing, separate_missing
+from dpmask.kernels.fuzzy.tolerance import load_tolerance, new_movement, settle
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -73,14 +64,19 @@ def largest_fuzziness(clusters: int) -> float:
     return 290.0 / math.log10(clusters) if clusters > 1 else math.inf
 
 
-def membership_model(clusters: int, *, fuzziness: float | None = None, entropy: float | None = None) -> Model:
-    """The model for fuzziness m >= 1 (1: crisp) or entropy weight lambda > 0; ValueError where u^m would underflow."""
+def membership_model(
+    clusters: int, *, fuzziness: float | None = None, entropy: float | None = None
+) -> tuple[Model, float]:
+    """The model for fuzziness m >= 1 (1: crisp) or entropy weight lambda > 0, and its 1/(m-1) or lambda.
+
+    ValueError where u^m would underflow.
+    """
     if (fuzziness is None) == (entropy is None):
         raise ValueError("give either fuzziness or entropy")
     if fuzziness is None:
         if not (entropy is not None and 0.0 < entropy < math.inf):
             raise ValueError(f"entropy must be a finite number > 0; got {entropy}")
-        return Model(ENTROPY, float(entropy))
+        return Model(ENTROPY), float(entropy)
     if not 1.0 <= fuzziness < math.inf:
         raise ValueError(f"fuzziness must be a finite number >= 1; got {fuzziness}")
     if fuzziness > largest_fuzziness(clusters):
@@ -88,14 +84,15 @@ def membership_model(clusters: int, *, fuzziness: float | None = None, entropy: 
             f"fuzziness {fuzziness} with {clusters} clusters: memberships to that power are too small for a computer; "
             f"the largest fuzziness for {clusters} clusters is {largest_fuzziness(clusters):.1f}"
         )
-    special = {1.0: CRISP, 1.5: FUZZY_1_5, 2.0: FUZZY_2}
-    return Model(special.get(fuzziness, FUZZY_WHOLE if _is_whole(fuzziness) else FUZZY), float(fuzziness))
+    if fuzziness == 1.0:
+        return Model(CRISP), math.inf
+    exponent = 1.0 / (fuzziness - 1.0)
+    return (Model(FUZZY_WHOLE, round(exponent)) if _is_whole(exponent) else Model(FUZZY)), exponent
 
 
-def _is_whole(fuzziness: float) -> bool:
+def _is_whole(exponent: float) -> bool:
     """Whether 1/(m-1) is a whole number, and small: m = 1.1 or 1.05, which floats hold almost."""
-    exponent = 1.0 / (fuzziness - 1.0) if fuzziness > 1.0 else math.inf
-    return exponent < _LARGEST_WHOLE and abs(exponent - round(exponent)) < _ALMOST * exponent and round(exponent) > 1
+    return exponent < _LARGEST_WHOLE and abs(exponent - round(exponent)) < _ALMOST * exponent and round(exponent) > 0
 
 
 def center_sums(
@@ -114,14 +111,15 @@ def center_sums(
     missing value, and distances are those of the observed columns times columns/observed.
     """
     starts, clusters, columns = centers.shape
-    model = membership_model(clusters, fuzziness=fuzziness, entropy=entropy)
+    model, exponent = membership_model(clusters, fuzziness=fuzziness, entropy=entropy)
     padded, kappas = even(block, centers), _for_each("tolerance", tolerance, block)
     counts = _for_each("weights", None if weights is None else np.atleast_1d(weights), block)
     weighted = np.zeros(padded.shape)
     weight = np.zeros((starts, padded.shape[1], columns if partial else 1))
     objective = np.zeros(starts)
     block = plain(block)
-    rows, total = _sum_block(block, padded, clusters, counts, kappas, partial, model, weighted, weight, objective)
+    sum_block = _sum_block(model, partial, tolerance is not None)
+    rows, total = sum_block(block, padded, clusters, counts, kappas, exponent, weighted, weight, objective)
     weight = weight[:, :clusters] if partial else weight[:, :clusters, 0]
     return CenterSums(weighted[:, :clusters], weight, objective, rows, total)
 
@@ -136,18 +134,18 @@ def memberships(
     partial: bool = False,
 ) -> Floats:
     """u_ik (clusters x rows) at `centers` (clusters x columns). A record without any value belongs 1/c to each."""
-    model = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
+    model, exponent = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
     result = np.empty((len(centers), block.shape[1]))
     kappas = _for_each("tolerance", tolerance, block)
-    _find_memberships(plain(block), even(block, centers[None])[0], len(centers), kappas, partial, model, result)
+    find = _find_memberships(model, partial, tolerance is not None)
+    find(plain(block), even(block, centers[None])[0], len(centers), kappas, exponent, result)
     return result
 
 
 def labels(block: Floats, centers: Floats, *, partial: bool = False) -> Integers:
     """The nearest centre of each record, the first of several. Without tolerance it has the largest membership, too."""
-    crisp = Model(CRISP, 1.0)
     result = np.empty(block.shape[1], np.int64)
-    _find_labels(plain(block), even(block, centers[None])[0], len(centers), partial, crisp, result)
+    _find_labels(partial)(plain(block), even(block, centers[None])[0], len(centers), result)
     return result
 
 
@@ -169,59 +167,97 @@ def _for_each(name: str, values: float | Floats | None, block: Floats) -> Floats
     return numbers
 
 
-@compiled()
-def _sum_block(
-    block: Floats,
-    centers: Floats,
-    clusters: int,
-    weights: Floats,
-    tolerances: Floats,
-    partial: bool,
-    model: Model,
-    weighted: Floats,
-    weight: Floats,
-    objective: Floats,
-) -> tuple[int, float]:
-    columns, rows = block.shape
-    tile, movement = new_tile(columns, clusters, partial), new_movement(columns)
-    rounds = ROUNDS if tolerances.size > 0 else 0
-    counted, total = 0, 0.0
-    for first in range(0, rows, ROWS):
-        counted += load(tile, block, first, weights, tolerances)
-        total += np.sum(tile.weight)
-        for start in range(len(centers)):
-            records = settle(tile, movement, centers[start], clusters, model, rounds)
-            finish(tile, model, True)
-            objective[start] += add_to_sums(tile, records, weighted[start], weight[start])
-    return counted, total
+@cache
+def _sum_block(model: Model, partial: bool, tolerant: bool) -> Any:
+    settle_in: Any = settle(model, partial) if tolerant else None
+    shares, finish_shares, add = find_shares(model, partial, powered=True), finish(model), add_to_sums(partial)
+    separate = separate_missing if partial else nothing_missing
+
+    @compiled(variant=(*model, partial, tolerant))
+    def sum_block(
+        block: Floats,
+        centers: Floats,
+        clusters: int,
+        weights: Floats,
+        tolerances: Floats,
+        exponent: float,
+        weighted: Floats,
+        weight: Floats,
+        objective: Floats,
+    ) -> tuple[int, float]:
+        columns, rows = block.shape
+        tile, movement = new_tile(columns, clusters, partial), new_movement(columns if tolerant else 0)
+        counted, total = 0, 0.0
+        for first in range(0, rows, ROWS):
+            counted += separate(tile, load(tile, block, first, weights))
+            total = _plus(total, tile.weight)
+            if tolerant:
+                load_tolerance(tile, tolerances, first)
+            for start in range(len(centers)):
+                records = tile.records
+                if tolerant:
+                    records = settle_in(tile, movement, centers[start], clusters, exponent)
+                else:
+                    shares(tile, records, centers[start], clusters, exponent)
+                finish_shares(tile, exponent)
+                objective[start] += add(tile, records, weighted[start], weight[start])
+        return counted, total
+
+    return sum_block
 
 
-@compiled()
-def _find_memberships(
-    block: Floats, centers: Floats, clusters: int, tolerances: Floats, partial: bool, model: Model, result: Floats
-) -> None:
-    columns, rows = block.shape
-    tile, movement = new_tile(columns, clusters, partial), new_movement(columns)
-    rounds = ROUNDS if tolerances.size > 0 else 0
-    for first in range(0, rows, ROWS):
-        load(tile, block, first, np.empty(0), tolerances)
-        records = settle(tile, movement, centers, clusters, model, rounds)
-        find_shares(tile, records, centers, clusters, model, False)
-        finish(tile, model, False)
-        count = min(ROWS, rows - first)
-        for i in range(clusters):
-            for k in range(count):
-                result[i, first + k] = tile.shares[i, k] * tile.scale[k]
+@compiled(part=True, reassociate=False)
+def _plus(total: float, weight: Floats) -> float:
+    """A sum from the left, whatever the processor."""
+    tile = 0.0
+    for k in range(ROWS):
+        tile += weight[k]
+    return total + tile
 
 
-@compiled()
-def _find_labels(block: Floats, centers: Floats, clusters: int, partial: bool, crisp: Model, result: Integers) -> None:
-    columns, rows = block.shape
-    tile = new_tile(columns, clusters, partial)
-    for first in range(0, rows, ROWS):
-        load(tile, block, first, np.empty(0), np.empty(0))
-        find_shares(tile, tile.records, centers, clusters, crisp, False)
-        for k in range(min(ROWS, rows - first)):
+@cache
+def _find_memberships(model: Model, partial: bool, tolerant: bool) -> Any:
+    settle_in: Any = settle(model, partial) if tolerant else None
+    shares = find_shares(model, partial, powered=False)
+    separate = separate_missing if partial else nothing_missing
+
+    @compiled(variant=(*model, partial, tolerant))
+    def find_memberships(
+        block: Floats, centers: Floats, clusters: int, tolerances: Floats, exponent: float, result: Floats
+    ) -> None:
+        columns, rows = block.shape
+        tile, movement = new_tile(columns, clusters, partial), new_movement(columns if tolerant else 0)
+        for first in range(0, rows, ROWS):
+            count = load(tile, block, first, np.empty(0))
+            separate(tile, count)
+            records = tile.records
+            if tolerant:
+                load_tolerance(tile, tolerances, first)
+                records = settle_in(tile, movement, centers, clusters, exponent)
+            shares(tile, records, centers, clusters, exponent)
             for i in range(clusters):
-                if tile.shares[i, k] > 0.0:
-                    result[first + k] = i
+                for k in range(count):
+                    result[i, first + k] = tile.shares[i, k] * (1.0 / tile.total[k])
+
+    return find_memberships
+
+
+@cache
+def _find_labels(partial: bool) -> Any:
+    shares = find_shares(Model(CRISP), partial, powered=False)
+    separate = separate_missing if partial else nothing_missing
+
+    @compiled(variant=(partial,))
+    def find_labels(block: Floats, centers: Floats, clusters: int, result: Integers) -> None:
+        columns, rows = block.shape
+        tile = new_tile(columns, clusters, partial)
+        for first in range(0, rows, ROWS):
+            count = load(tile, block, first, np.empty(0))
+            separate(tile, count)
+            shares(tile, tile.records, centers, clusters, 0.0)
+            for k in range(count):
+                for i in range(clusters):
+                    if tile.shares[i, k] > 0.0:
+                        result[first + k] = i
+
+    return find_labels

@@ -5,7 +5,8 @@ Steps 2 and 3 of Algorithm 1 in Torra (2020). As in center_sums.py nothing of si
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +46,9 @@ def draw_centers(
     """For each record the centre that its uniform draw falls to, when each has its membership for a share."""
     if len(uniforms) != block.shape[1]:
         raise ValueError(f"{len(uniforms)} draws for {block.shape[1]} records")
-    model = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
+    model, exponent = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
     result = np.empty(block.shape[1], np.int64)
-    _draw(plain(block), even(block, centers[None])[0], len(centers), model, plain(uniforms), result)
+    _draw(model)(plain(block), even(block, centers[None])[0], len(centers), exponent, plain(uniforms), result)
     return result
 
 
@@ -55,50 +56,71 @@ def closeness(
     block: Floats, centers: Floats, *, fuzziness: float | None = None, entropy: float | None = None
 ) -> Closeness:
     """How near the block's records are to the centres, and how much they weigh on them."""
-    model = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
+    model, exponent = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
     count = len(centers)
     result = Closeness(np.full(count, np.inf), np.zeros(count), np.zeros(count))
-    _find_closeness(plain(block), even(block, centers[None])[0], count, model, *result)
+    _find_closeness(model)(plain(block), even(block, centers[None])[0], count, exponent, *result)
     return result
 
 
-@compiled()
-def _draw(block: Floats, centers: Floats, clusters: int, model: Model, uniforms: Floats, result: Integers) -> None:
-    columns, rows = block.shape
-    tile = new_tile(columns, clusters, False)
-    for first in range(0, rows, ROWS):
-        load(tile, block, first, np.empty(0), np.empty(0))
-        find_shares(tile, tile.records, centers, clusters, model, False)
-        for k in range(min(ROWS, rows - first)):
-            goal, passed, chosen = uniforms[first + k] * tile.total[k], 0.0, 0
-            for i in range(clusters):
-                if tile.shares[i, k] > 0.0:
-                    chosen = i
-                    passed += tile.shares[i, k]
-                    if passed > goal:
-                        break
-            result[first + k] = chosen
+@cache
+def _draw(model: Model) -> Any:
+    shares = find_shares(model, partial=False, powered=False)
 
-
-@compiled()
-def _find_closeness(
-    block: Floats, centers: Floats, clusters: int, model: Model, nearest: Floats, largest: Floats, total: Floats
-) -> None:
-    columns, rows = block.shape
-    tile = new_tile(columns, clusters, False)
-    for first in range(0, rows, ROWS):
-        load(tile, block, first, np.empty(0), np.empty(0))
-        count = min(ROWS, rows - first)
-        find_distances(tile, tile.records, centers)
-        for i in range(clusters):
-            nearest[i] = min(nearest[i], np.min(tile.shares[i, :count]))
-        find_shares(tile, tile.records, centers, clusters, model, True)
-        finish(tile, model, True)
-        for i in range(clusters):
-            share, most, owed = tile.shares[i], 0.0, 0.0
+    @compiled(variant=model)
+    def draw(
+        block: Floats, centers: Floats, clusters: int, exponent: float, uniforms: Floats, result: Integers
+    ) -> None:
+        columns, rows = block.shape
+        tile = new_tile(columns, clusters, False)
+        for first in range(0, rows, ROWS):
+            count = load(tile, block, first, np.empty(0))
+            shares(tile, tile.records, centers, clusters, exponent)
             for k in range(count):
-                weight = share[k] * tile.scale[k]
-                most = max(most, weight)
-                owed += weight
-            largest[i] = max(largest[i], most)
-            total[i] += owed
+                goal, passed, chosen = uniforms[first + k] * tile.total[k], 0.0, 0
+                for i in range(clusters):
+                    if tile.shares[i, k] > 0.0:
+                        chosen = i
+                        passed += tile.shares[i, k]
+                        if passed > goal:
+                            break
+                result[first + k] = chosen
+
+    return draw
+
+
+@cache
+def _find_closeness(model: Model) -> Any:
+    distances, shares = find_distances(partial=False), find_shares(model, partial=False, powered=True)
+    finish_shares = finish(model)
+
+    @compiled(variant=model)
+    def find_closeness(
+        block: Floats,
+        centers: Floats,
+        clusters: int,
+        exponent: float,
+        nearest: Floats,
+        largest: Floats,
+        total: Floats,
+    ) -> None:
+        columns, rows = block.shape
+        tile = new_tile(columns, clusters, False)
+        for first in range(0, rows, ROWS):
+            count = load(tile, block, first, np.empty(0))
+            distances(tile, tile.records, centers)
+            for i in range(clusters):
+                for k in range(count):
+                    nearest[i] = min(nearest[i], tile.shares[i, k])
+            shares(tile, tile.records, centers, clusters, exponent)
+            finish_shares(tile, exponent)
+            for i in range(clusters):
+                share, most, owed = tile.shares[i], 0.0, 0.0
+                for k in range(count):
+                    weight = share[k] * tile.scale[k]
+                    most = max(most, weight)
+                    owed += weight
+                largest[i] = max(largest[i], most)
+                total[i] += owed
+
+    return find_closeness

@@ -7,7 +7,8 @@ fills `tile.total` with sum_i q_ik. `finish` then finds what normalises the shar
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from dpmask.kernels.vector_math import exp2, log2
 
 Floats = NDArray[np.float64]
 
-CRISP, FUZZY_2, FUZZY_1_5, FUZZY_WHOLE, FUZZY, ENTROPY = range(6)
+CRISP, FUZZY_WHOLE, FUZZY, ENTROPY = "crisp", "whole", "fuzzy", "entropy"
 
 # Outside this range the squares in a distance overflow or lose digits: such a record's distances are computed again.
 _SMALLEST_DISTANCE, _LARGEST_DISTANCE = 1e-280, 1e300
@@ -27,42 +28,56 @@ _LN2 = math.log(2.0)
 
 
 class Model(NamedTuple):
-    """Which memberships: their kind, and the fuzziness m or the entropy weight lambda."""
+    """Which memberships: their kind, and the whole exponent 1/(m-1) if it is one.
 
-    kind: int
-    parameter: float
+    These are chosen when a kernel is built: it has the code of one kind only.
+    """
+
+    kind: str
+    whole: int = 0
 
 
-@compiled(part=True)
-def find_shares(tile: Tile, records: Floats, centers: Floats, clusters: int, model: Model, powered: bool) -> None:
-    """Distances, then shares: those of u_ik^m when `powered`, else those of u_ik."""
-    find_distances(tile, records, centers)
-    if model.kind == CRISP:
-        _crisp(tile, clusters)
-    elif model.kind == FUZZY_2:
-        _fuzzy_2(tile, clusters, powered)
-    elif model.kind == FUZZY_1_5:
-        _fuzzy_1_5(tile, clusters, powered)
-    elif model.kind == FUZZY_WHOLE:
-        _fuzzy_whole(tile, clusters, round(1.0 / (model.parameter - 1.0)), powered)
-    elif model.kind == FUZZY:
-        _fuzzy(tile, clusters, 1.0 / (model.parameter - 1.0), powered)
-    else:
-        _entropy(tile, clusters, model.parameter)
-    extreme = 0
-    for k in range(ROWS):
-        extreme += (tile.nearest[k] < _SMALLEST_DISTANCE) | (tile.nearest[k] > _LARGEST_DISTANCE)
-    if extreme > 0:
+@cache
+def find_shares(model: Model, partial: bool, powered: bool) -> Any:
+    """The part that finds distances, then shares: those of u_ik^m when `powered`, else those of u_ik.
+
+    Its last argument is 1/(m-1) or lambda.
+    """
+    find, to_shares, mend = (
+        find_distances(partial),
+        _to_shares(model, powered),
+        _extreme_shares(model, partial, powered),
+    )
+
+    @compiled(part=True)
+    def shares(tile: Tile, records: Floats, centers: Floats, clusters: int, exponent: float) -> None:
+        find(tile, records, centers)
+        to_shares(tile, clusters, exponent)
+        extreme = 0
         for k in range(ROWS):
-            if tile.nearest[k] < _SMALLEST_DISTANCE or tile.nearest[k] > _LARGEST_DISTANCE:
-                _extreme_shares(tile, records, centers, clusters, model, powered, k)
+            extreme += (tile.nearest[k] < _SMALLEST_DISTANCE) | (tile.nearest[k] > _LARGEST_DISTANCE)
+        if extreme > 0:
+            for k in range(ROWS):
+                if tile.nearest[k] < _SMALLEST_DISTANCE or tile.nearest[k] > _LARGEST_DISTANCE:
+                    mend(tile, records, centers, clusters, exponent, k)
+
+    return shares
+
+
+def _to_shares(model: Model, powered: bool) -> Any:
+    if model.kind == FUZZY_WHOLE:
+        return _fuzzy_whole(model.whole, powered)
+    if model.kind == FUZZY:
+        return _fuzzy(powered)
+    return _crisp if model.kind == CRISP else _entropy
 
 
 @compiled(part=True)
-def _crisp(tile: Tile, clusters: int) -> None:
+def _crisp(tile: Tile, clusters: int, exponent: float) -> None:
     """M = 1: everything to the nearest centre, the first of several."""
     total, nearest = tile.total, tile.nearest
-    total[:] = 0.0
+    for k in range(ROWS):
+        total[k] = 0.0
     for i in range(clusters):
         share = tile.shares[i]
         for k in range(ROWS):
@@ -71,78 +86,54 @@ def _crisp(tile: Tile, clusters: int) -> None:
             total[k] += share[k]
 
 
-@compiled(part=True)
-def _fuzzy_2(tile: Tile, clusters: int, powered: bool) -> None:
-    """M = 2: q = r."""
-    total, nearest = tile.total, tile.nearest
-    total[:] = 0.0
-    for i in range(clusters):
-        share = tile.shares[i]
+@cache
+def _fuzzy_whole(whole: int, powered: bool) -> Any:
+    """Where 1/(m-1) is a whole number, as for m = 2, 1.5 and 1.1: q = r^whole, as a few multiplications."""
+
+    @compiled(part=True)
+    def shares(tile: Tile, clusters: int, exponent: float) -> None:
+        total, nearest = tile.total, tile.nearest
         for k in range(ROWS):
-            ratio = nearest[k] / share[k]
-            total[k] += ratio
-            share[k] = ratio * ratio if powered else ratio
-
-
-@compiled(part=True)
-def _fuzzy_1_5(tile: Tile, clusters: int, powered: bool) -> None:
-    """M = 1.5: q = r^2."""
-    total, nearest = tile.total, tile.nearest
-    total[:] = 0.0
-    for i in range(clusters):
-        share = tile.shares[i]
-        for k in range(ROWS):
-            ratio = nearest[k] / share[k]
-            square = ratio * ratio
-            total[k] += square
-            share[k] = square * ratio if powered else square
-
-
-@compiled(part=True)
-def _fuzzy_whole(tile: Tile, clusters: int, exponent: int, powered: bool) -> None:
-    """M = 1.1, 1.05, 1.25 and the like: q = r^exponent with a whole exponent, by squaring."""
-    total, nearest, power, square = tile.total, tile.nearest, np.empty(ROWS), np.empty(ROWS)
-    total[:] = 0.0
-    for i in range(clusters):
-        share = tile.shares[i]
-        for k in range(ROWS):
-            share[k] = nearest[k] / share[k]
-            square[k] = share[k]
-            power[k] = share[k] if exponent & 1 else 1.0
-        bits = exponent >> 1
-        while bits > 0:
+            total[k] = 0.0
+        for i in range(clusters):
+            share = tile.shares[i]
             for k in range(ROWS):
-                square[k] *= square[k]
-            if bits & 1:
-                for k in range(ROWS):
-                    power[k] *= square[k]
-            bits >>= 1
-        for k in range(ROWS):
-            total[k] += power[k]
-            share[k] = power[k] * share[k] if powered else power[k]
+                ratio = nearest[k] / share[k]
+                q = ratio**whole
+                total[k] += q
+                share[k] = q * ratio if powered else q
+
+    return shares
 
 
-@compiled(part=True)
-def _fuzzy(tile: Tile, clusters: int, exponent: float, powered: bool) -> None:
+@cache
+def _fuzzy(powered: bool) -> Any:
     """Any m > 1: q = r^exponent with exponent = 1/(m-1)."""
-    total, nearest, power = tile.total, tile.nearest, np.empty(ROWS)
-    total[:] = 0.0
-    for i in range(clusters):
-        share = tile.shares[i]
-        for k in range(ROWS):  # two loops: one would need more registers than there are
-            share[k] = nearest[k] / share[k]
-            power[k] = exponent * log2(max(share[k], _SMALLEST_RATIO))
+
+    @compiled(part=True)
+    def shares(tile: Tile, clusters: int, exponent: float) -> None:
+        total, nearest, power = tile.total, tile.nearest, np.empty(ROWS)
         for k in range(ROWS):
-            q = exp2(power[k])
-            total[k] += q
-            share[k] = q * share[k] if powered else q
+            total[k] = 0.0
+        for i in range(clusters):
+            share = tile.shares[i]
+            for k in range(ROWS):  # two loops: one would need more registers than there are
+                share[k] = nearest[k] / share[k]
+                power[k] = exponent * log2(max(share[k], _SMALLEST_RATIO))
+            for k in range(ROWS):
+                q = exp2(power[k])
+                total[k] += q
+                share[k] = q * share[k] if powered else q
+
+    return shares
 
 
 @compiled(part=True)
 def _entropy(tile: Tile, clusters: int, entropy: float) -> None:
     """Eq. 3 of Torra 2020 as a softmax that cannot overflow: q = exp(-lambda (d - min d))."""
     total, nearest, slope = tile.total, tile.nearest, -entropy / _LN2
-    total[:] = 0.0
+    for k in range(ROWS):
+        total[k] = 0.0
     for i in range(clusters):
         share = tile.shares[i]
         for k in range(ROWS):
@@ -150,79 +141,102 @@ def _entropy(tile: Tile, clusters: int, entropy: float) -> None:
             total[k] += share[k]
 
 
-@compiled(part=True, reassociate=False)
-def _extreme_shares(
-    tile: Tile, records: Floats, centers: Floats, clusters: int, model: Model, powered: bool, k: int
-) -> None:
-    """Shares of one record that lies on a centre, or so near or so far that squares fail: from distances |x - v|."""
-    smallest = np.inf
-    for i in range(clusters):
-        tile.shares[i, k] = _safe_distance(tile, records, centers[i], k)
-        smallest = min(smallest, tile.shares[i, k])
-    total = 0.0
-    for i in range(clusters):
-        distance = tile.shares[i, k]
-        if model.kind == CRISP:
-            ratio = q = 1.0 if distance == smallest and total == 0.0 else 0.0
-        elif distance == smallest:  # also: records on several centres share themselves among these
-            ratio = q = 1.0
-        elif model.kind == ENTROPY:
-            ratio, q = 1.0, math.exp(-model.parameter * (distance - smallest) * (distance + smallest))
-        else:
-            ratio = (smallest / distance) ** 2
-            q = ratio ** (1.0 / (model.parameter - 1.0))
-        total += q
-        tile.shares[i, k] = q * ratio if powered else q
-    tile.total[k] = total
-    tile.nearest[k] = smallest**2
+@cache
+def _extreme_shares(model: Model, partial: bool, powered: bool) -> Any:
+    """The part for one record on a centre, or so near or so far that squares fail: shares from distances |x - v|."""
+    crisp, entropic, safe_distance = model.kind == CRISP, model.kind == ENTROPY, _safe_distance(partial)
+
+    @compiled(part=True, reassociate=False)
+    def shares(tile: Tile, records: Floats, centers: Floats, clusters: int, exponent: float, k: int) -> None:
+        smallest = np.inf
+        for i in range(clusters):
+            tile.shares[i, k] = safe_distance(tile, records, centers[i], k)
+            smallest = min(smallest, tile.shares[i, k])
+        total = 0.0
+        for i in range(clusters):
+            distance = tile.shares[i, k]
+            ratio = q = 1.0  # for the nearest: records on several centres share themselves among these
+            if crisp:
+                ratio = q = 1.0 if distance == smallest and total == 0.0 else 0.0
+            elif distance > smallest and entropic:
+                q = math.exp(-exponent * (distance - smallest) * (distance + smallest))
+            elif distance > smallest:
+                ratio = (smallest / distance) ** 2
+                q = ratio**exponent
+            total += q
+            tile.shares[i, k] = q * ratio if powered else q
+        tile.total[k] = total
+        tile.nearest[k] = smallest**2
+
+    return shares
 
 
-@compiled(part=True, reassociate=False)
-def _safe_distance(tile: Tile, records: Floats, center: Floats, k: int) -> float:
-    """The (partial) distance of record k, not squared, from differences divided by the largest."""
-    partial = tile.seen.shape[0] > 0
-    largest = 0.0
-    for s in range(len(center)):
-        if not partial or tile.seen[s, k] > 0.0:
-            largest = max(largest, abs(records[s, k] - center[s]))
-    if not 0.0 < largest < np.inf:
-        return largest
-    squares = 0.0
-    for s in range(len(center)):
-        if not partial or tile.seen[s, k] > 0.0:
-            squares += ((records[s, k] - center[s]) / largest) ** 2
-    return largest * math.sqrt(squares * tile.factor[k])
+@cache
+def _safe_distance(partial: bool) -> Any:
+    """The part for the (partial) distance of record k, not squared, from differences divided by the largest."""
+
+    @compiled(part=True, reassociate=False)
+    def distance(tile: Tile, records: Floats, center: Floats, k: int) -> float:
+        largest = 0.0
+        for s in range(len(center)):
+            if not partial or tile.seen[s, k] > 0.0:
+                largest = max(largest, abs(records[s, k] - center[s]))
+        if not 0.0 < largest < np.inf:
+            return largest
+        squares = 0.0
+        for s in range(len(center)):
+            if not partial or tile.seen[s, k] > 0.0:
+                squares += ((records[s, k] - center[s]) / largest) ** 2
+        return largest * math.sqrt(squares * tile.factor[k])
+
+    return distance
 
 
-@compiled(part=True)
-def finish(tile: Tile, model: Model, powered: bool) -> None:
-    """scale_k, which turns shares into u_ik^m (or u_ik), and objective_k, the record's part of J.
+def finish(model: Model) -> Any:
+    """The part that finds scale_k, which turns shares into u_ik^m, and objective_k, the record's part of J.
 
     FCM: min d (sum q)^(1-m). EFCM: min d - log(sum q) / lambda. Both equal the sums over clusters (eq. 2) at these u.
     """
+    special = {1: _finish_2, 2: _finish_1_5}.get(model.whole)
+    return special or {CRISP: _finish_crisp, ENTROPY: _finish_entropy}.get(model.kind, _finish_fuzzy)
+
+
+@compiled(part=True)
+def _finish_crisp(tile: Tile, exponent: float) -> None:
+    for k in range(ROWS):
+        tile.scale[k] = 1.0
+        tile.objective[k] = tile.nearest[k]
+
+
+@compiled(part=True)
+def _finish_2(tile: Tile, exponent: float) -> None:
     total, nearest, scale, objective = tile.total, tile.nearest, tile.scale, tile.objective
-    fuzziness = model.parameter
-    if model.kind == CRISP:
-        for k in range(ROWS):
-            scale[k] = 1.0
-            objective[k] = nearest[k]
-    elif model.kind == FUZZY_2:
-        for k in range(ROWS):
-            scale[k] = 1.0 / (total[k] * total[k])
-            objective[k] = nearest[k] / total[k]
-    elif model.kind == FUZZY_1_5:
-        for k in range(ROWS):
-            root = math.sqrt(total[k])
-            scale[k] = 1.0 / (total[k] * root)
-            objective[k] = nearest[k] / root
-    elif model.kind in (FUZZY_WHOLE, FUZZY):
-        for k in range(ROWS):
-            scale[k] = exp2(-fuzziness * log2(total[k]))
-            objective[k] = nearest[k] * total[k] * scale[k]
-    else:
-        for k in range(ROWS):
-            scale[k] = 1.0 / total[k]
-            objective[k] = nearest[k] - log2(total[k]) * (_LN2 / model.parameter)
-    if not powered:
-        for k in range(ROWS):
-            scale[k] = 1.0 / total[k]
+    for k in range(ROWS):
+        scale[k] = 1.0 / (total[k] * total[k])
+        objective[k] = nearest[k] / total[k]
+
+
+@compiled(part=True)
+def _finish_1_5(tile: Tile, exponent: float) -> None:
+    total, nearest, scale, objective = tile.total, tile.nearest, tile.scale, tile.objective
+    for k in range(ROWS):
+        root = math.sqrt(total[k])
+        scale[k] = 1.0 / (total[k] * root)
+        objective[k] = nearest[k] / root
+
+
+@compiled(part=True)
+def _finish_fuzzy(tile: Tile, exponent: float) -> None:
+    total, nearest, scale, objective = tile.total, tile.nearest, tile.scale, tile.objective
+    fuzziness = 1.0 + 1.0 / exponent
+    for k in range(ROWS):
+        scale[k] = exp2(-fuzziness * log2(total[k]))
+        objective[k] = nearest[k] * total[k] * scale[k]
+
+
+@compiled(part=True)
+def _finish_entropy(tile: Tile, entropy: float) -> None:
+    total, nearest, scale, objective = tile.total, tile.nearest, tile.scale, tile.objective
+    for k in range(ROWS):
+        scale[k] = 1.0 / total[k]
+        objective[k] = nearest[k] - log2(total[k]) * (_LN2 / entropy)

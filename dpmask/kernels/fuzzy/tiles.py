@@ -12,7 +12,8 @@ u_ik^m = q_ik r_ik (sum_j q_jk)^-m: one power for each record and cluster instea
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,53 +44,42 @@ class Tile(NamedTuple):
 @compiled(part=True)
 def new_tile(columns: int, clusters: int, partial: bool) -> Tile:
     """An empty tile."""
-    line = np.zeros(ROWS)
-    return Tile(
-        np.zeros((columns, ROWS)),
-        np.zeros((columns if partial else 0, ROWS)),
-        np.ones(ROWS),
-        line.copy(),
-        line.copy(),
-        np.zeros((clusters + clusters % 2, ROWS)),
-        line.copy(),
-        line.copy(),
-        line.copy(),
-        line.copy(),
-    )
+    records, seen = np.zeros((columns, ROWS)), np.zeros((columns if partial else 0, ROWS))
+    shares, lines = np.zeros((clusters + clusters % 2, ROWS)), np.zeros((7, ROWS))
+    for k in range(ROWS):
+        lines[0, k] = 1.0
+    return Tile(records, seen, lines[0], lines[1], lines[2], shares, lines[3], lines[4], lines[5], lines[6])
 
 
 @compiled(part=True)
-def load(tile: Tile, block: Floats, first: int, weights: Floats, tolerances: Floats) -> int:
-    """Copy the records from `first` on into the tile; places behind the end get weight 0. Returns how many count.
+def load(tile: Tile, block: Floats, first: int, weights: Floats) -> int:
+    """Copy the records from `first` on into the tile; places behind the end get weight 0. Returns how many there are.
 
-    Without `weights` each record weighs 1. One tolerance is everybody's.
+    Without `weights` each record weighs 1.
     """
     count = min(ROWS, block.shape[1] - first)
     for s in range(block.shape[0]):
-        _copy(block[s, first : first + count], tile.records[s])
-    tile.weight[:count] = 1.0
+        copy(block[s], first, count, tile.records[s])
+    for k in range(ROWS):
+        tile.weight[k] = 1.0 if k < count else 0.0
     if weights.size > 0:
-        _copy(weights[first : first + count], tile.weight)
-    tile.weight[count:] = 0.0
-    if tolerances.size == 1:
-        tile.tolerance[:] = tolerances[0]
-    elif tolerances.size > 1:
-        _copy(tolerances[first : first + count], tile.tolerance)
-    return count - _separate_missing(tile, count) if tile.seen.shape[0] > 0 else count
+        copy(weights, first, count, tile.weight)
+    return count
 
 
 @compiled(part=True)
-def _copy(values: Floats, line: Floats) -> None:
-    """line[:] = values, and 0 behind them. Numba's own form would compile the text of its errors, for seconds."""
-    for k in range(len(values)):
-        line[k] = values[k]
-    line[len(values) :] = 0.0
+def copy(values: Floats, first: int, count: int, line: Floats) -> None:
+    """Some values, and 0 behind them. Loops: numba's slices would compile the text of their errors, for seconds."""
+    for k in range(count):
+        line[k] = values[first + k]
+    for k in range(count, ROWS):
+        line[k] = 0.0
 
 
 @compiled(part=True)
-def _separate_missing(tile: Tile, count: int) -> int:
-    """Mark what is observed, set the factor t/|O_k|, give records without any value no weight; returns how many."""
-    observed = np.zeros(ROWS)
+def separate_missing(tile: Tile, count: int) -> int:
+    """Mark what is observed, set the factor t/|O_k|, give records without any value no weight; returns the others."""
+    observed, counted = np.zeros(ROWS), 0
     for s in range(tile.records.shape[0]):
         column, seen = tile.records[s], tile.seen[s]
         for k in range(ROWS):
@@ -100,30 +90,49 @@ def _separate_missing(tile: Tile, count: int) -> int:
     for k in range(ROWS):
         tile.factor[k] = tile.records.shape[0] / observed[k] if observed[k] > 0.0 else 0.0
         tile.weight[k] = tile.weight[k] if observed[k] > 0.0 else 0.0
-    return int(np.sum(observed[:count] == 0.0))
+    for k in range(count):
+        counted += observed[k] > 0.0
+    return counted
 
 
 @compiled(part=True)
-def find_distances(tile: Tile, records: Floats, centers: Floats) -> None:
-    """shares_ik = d_ik and nearest_k = min_i d_ik. `centers` has an even number of rows, the last perhaps twice."""
-    if tile.seen.shape[0] > 0:
-        _partial_distances(tile, records, centers)
-    else:
-        for i in range(0, centers.shape[0], 2):
-            _two_distances(records, centers[i], centers[i + 1], tile.shares[i], tile.shares[i + 1])
-    nearest = tile.nearest
-    nearest[:] = np.inf
-    for i in range(centers.shape[0]):
-        distance = tile.shares[i]
+def nothing_missing(tile: Tile, count: int) -> int:
+    """All records of the tile count."""
+    return count
+
+
+@cache
+def find_distances(partial: bool) -> Any:
+    """The part that finds shares_ik = d_ik and nearest_k = min_i d_ik."""
+    fill_distances = _partial_distances if partial else _whole_distances
+
+    @compiled(part=True)
+    def find(tile: Tile, records: Floats, centers: Floats) -> None:
+        fill_distances(tile, records, centers)
+        nearest = tile.nearest
         for k in range(ROWS):
-            nearest[k] = min(nearest[k], distance[k])
+            nearest[k] = np.inf
+        for i in range(centers.shape[0]):
+            distance = tile.shares[i]
+            for k in range(ROWS):
+                nearest[k] = min(nearest[k], distance[k])
+
+    return find
+
+
+@compiled(part=True)
+def _whole_distances(tile: Tile, records: Floats, centers: Floats) -> None:
+    """`centers` has an even number of rows, the last perhaps twice."""
+    for i in range(0, centers.shape[0], 2):
+        _two_distances(records, centers[i], centers[i + 1], tile.shares[i], tile.shares[i + 1])
 
 
 @compiled(part=True)
 def _two_distances(records: Floats, one: Floats, two: Floats, to_one: Floats, to_two: Floats) -> None:
     # Two centres and four columns at a time: each number is loaded once for eight multiplications.
-    to_one[:] = 0.0
-    to_two[:] = 0.0
+    for k in range(ROWS):
+        to_one[k] = 0.0
+        to_two[k] = 0.0
     whole = records.shape[0] // 4 * 4
     for s in range(0, whole, 4):
         x0, x1, x2, x3 = records[s], records[s + 1], records[s + 2], records[s + 3]
@@ -144,7 +153,8 @@ def _partial_distances(tile: Tile, records: Floats, centers: Floats) -> None:
     """d_ik = t/|O_k| times the sum over the observed columns O_k."""
     for i in range(centers.shape[0]):
         distance = tile.shares[i]
-        distance[:] = 0.0
+        for k in range(ROWS):
+            distance[k] = 0.0
         for s in range(records.shape[0]):
             x, seen, v = records[s], tile.seen[s], centers[i, s]
             for k in range(ROWS):
@@ -153,24 +163,33 @@ def _partial_distances(tile: Tile, records: Floats, centers: Floats) -> None:
             distance[k] *= tile.factor[k]
 
 
+@cache
+def add_to_sums(partial: bool) -> Any:
+    """The part that adds a tile to sum_k w_k u_ik^m x_k and sum_k w_k u_ik^m, and returns its J."""
+    add_shares = _add_partial if partial else _add_whole
+
+    @compiled(part=True)
+    def add(tile: Tile, records: Floats, weighted: Floats, weight: Floats) -> float:
+        scale, own, objective = tile.scale, tile.weight, tile.objective
+        for k in range(ROWS):
+            objective[k] = own[k] * objective[k] if own[k] > 0.0 else 0.0  # which may be infinite
+            scale[k] *= own[k]
+        add_shares(tile, records, weighted, weight)
+        return total_of(objective, ROWS)
+
+    return add
+
+
 @compiled(part=True)
-def add_to_sums(tile: Tile, records: Floats, weighted: Floats, weight: Floats) -> float:
-    """Add the tile to sum_k w_k u_ik^m x_k and sum_k w_k u_ik^m (for an even number of clusters). Returns its J."""
-    scale, own, objective = tile.scale, tile.weight, tile.objective
-    for k in range(ROWS):
-        objective[k] = own[k] * objective[k] if own[k] > 0.0 else 0.0  # which may be infinite
-        scale[k] *= own[k]
-    if tile.seen.shape[0] > 0:
-        _add_partial(tile, records, weighted, weight)
-    else:
-        for i in range(0, weighted.shape[0], 2):
-            one, two = tile.shares[i], tile.shares[i + 1]
-            _scale(one, scale)
-            _scale(two, scale)
-            weight[i, 0] += total_of(one, ROWS)
-            weight[i + 1, 0] += total_of(two, ROWS)
-            _add_two(records, one, two, weighted[i], weighted[i + 1])
-    return total_of(objective, ROWS)
+def _add_whole(tile: Tile, records: Floats, weighted: Floats, weight: Floats) -> None:
+    """For an even number of clusters."""
+    for i in range(0, weighted.shape[0], 2):
+        one, two = tile.shares[i], tile.shares[i + 1]
+        _scale(one, tile.scale)
+        _scale(two, tile.scale)
+        weight[i, 0] += total_of(one, ROWS)
+        weight[i + 1, 0] += total_of(two, ROWS)
+        _add_two(records, one, two, weighted[i], weighted[i + 1])
 
 
 @compiled(part=True)

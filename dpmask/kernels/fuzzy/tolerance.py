@@ -8,14 +8,15 @@ record goes to p_k, or kappa_k of the way.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.compile import compiled
 from dpmask.kernels.fuzzy.memberships import Model, find_shares
-from dpmask.kernels.fuzzy.tiles import ROWS, Tile
+from dpmask.kernels.fuzzy.tiles import ROWS, Tile, copy
 
 Floats = NDArray[np.float64]
 
@@ -41,59 +42,81 @@ def new_movement(columns: int) -> Movement:
     )
 
 
-@compiled(part=True)
-def settle(tile: Tile, movement: Movement, centers: Floats, clusters: int, model: Model, rounds: int) -> Floats:
-    """Let each record move until it stands still, at most `rounds` times; returns where they are: x_k + e_k.
+@cache
+def settle(model: Model, partial: bool) -> Any:
+    """The part that lets each record move until it stands still, and returns where they are: x_k + e_k.
 
-    The tile's shares are those at the returned records; without rounds these are x_k.
+    The tile's shares are those of u_ik^m at the returned records.
     """
-    records, moving = tile.records, False
-    if rounds > 0:
-        records, moving = movement.moved, True
+    shares, find_targets = find_shares(model, partial, powered=True), _find_targets(partial)
+
+    @compiled(part=True)
+    def move(tile: Tile, movement: Movement, centers: Floats, clusters: int, exponent: float) -> Floats:
+        records, rounds, going = movement.moved, ROUNDS, 1
         _stand_at(movement, tile.records)
-    find_shares(tile, records, centers, clusters, model, True)
-    while moving and rounds > 0:
-        _find_targets(tile, movement, centers, clusters)
-        _find_reach(tile, movement)
-        moving = _step(tile, movement) > 0
-        rounds -= 1
-        find_shares(tile, records, centers, clusters, model, True)
-    return records
+        shares(tile, records, centers, clusters, exponent)
+        while going > 0 and rounds > 0:
+            find_targets(tile, movement, centers, clusters)
+            _find_reach(tile, movement)
+            going = _step(tile, movement)
+            rounds -= 1
+            shares(tile, records, centers, clusters, exponent)
+        return records
+
+    return move
+
+
+@compiled(part=True)
+def load_tolerance(tile: Tile, tolerances: Floats, first: int) -> None:
+    """The tolerance of each record of a tile; one tolerance is everybody's."""
+    if tolerances.size > 1:
+        copy(tolerances, first, min(ROWS, tolerances.size - first), tile.tolerance)
+    else:
+        for k in range(ROWS):
+            tile.tolerance[k] = tolerances[0]
 
 
 @compiled(part=True)
 def _stand_at(movement: Movement, records: Floats) -> None:
-    movement.moving[:] = 1.0
+    for k in range(ROWS):
+        movement.moving[k] = 1.0
     for s in range(len(records)):
         for k in range(ROWS):
             movement.moved[s, k] = records[s, k]
 
 
-@compiled(part=True)
-def _find_targets(tile: Tile, movement: Movement, centers: Floats, clusters: int) -> None:
-    """p_k: the normalisation of u_ik^m cancels, so shares are enough; the nearest centre has share 1."""
-    mass = np.zeros(ROWS)
-    for i in range(clusters):
-        for k in range(ROWS):
-            mass[k] += tile.shares[i, k]
-    for s in range(len(movement.target)):
-        target = movement.target[s]
-        target[:] = 0.0
+@cache
+def _find_targets(partial: bool) -> Any:
+    """The part for p_k: the normalisation of u_ik^m cancels, so shares are enough; the nearest centre has share 1."""
+
+    @compiled(part=True)
+    def find(tile: Tile, movement: Movement, centers: Floats, clusters: int) -> None:
+        mass = np.zeros(ROWS)
         for i in range(clusters):
-            share, v = tile.shares[i], centers[i, s]
             for k in range(ROWS):
-                target[k] += share[k] * v
-        for k in range(ROWS):
-            target[k] /= mass[k]
-        if tile.seen.shape[0] > 0:  # what is missing does not move
+                mass[k] += tile.shares[i, k]
+        for s in range(len(movement.target)):
+            target = movement.target[s]
             for k in range(ROWS):
-                target[k] *= tile.seen[s, k]
+                target[k] = 0.0
+            for i in range(clusters):
+                share, v = tile.shares[i], centers[i, s]
+                for k in range(ROWS):
+                    target[k] += share[k] * v
+            for k in range(ROWS):
+                target[k] /= mass[k]
+            if partial:  # what is missing does not move
+                for k in range(ROWS):
+                    target[k] *= tile.seen[s, k]
+
+    return find
 
 
 @compiled(part=True)
 def _find_reach(tile: Tile, movement: Movement) -> None:
     gap = np.zeros(ROWS)
-    movement.size[:] = 0.0
+    for k in range(ROWS):
+        movement.size[k] = 0.0
     for s in range(len(movement.target)):
         x, p = tile.records[s], movement.target[s]
         for k in range(ROWS):

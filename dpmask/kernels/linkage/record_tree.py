@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled, plain
+from dpmask.kernels.compile import bits_of, compiled, plain
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -66,9 +66,9 @@ def _each(rows: int) -> tuple[Integers, Integers]:
 @compiled(part=True, reassociate=False)
 def _mix(hashes: NDArray[np.uint64], columns: Floats) -> None:
     for column in range(len(columns)):
-        values = columns[column].view(np.uint64)
+        values = columns[column]
         for row in range(len(hashes)):
-            mixed = (hashes[row] ^ values[row]) * _MIX
+            mixed = (hashes[row] ^ bits_of(values[row])) * _MIX
             hashes[row] = mixed ^ (mixed >> _SHIFT)
 
 

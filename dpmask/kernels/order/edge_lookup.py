@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import compiled, read_only
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -76,14 +76,14 @@ def _even(edges: Floats) -> tuple[float, float]:
 def edge_counts(values: Floats, lookup: EdgeLookup) -> Counts:
     """How many values each slot holds."""
     counts = np.zeros(lookup.slots, np.int64)
-    _count(values, lookup, np.empty(0, np.bool_), counts, np.empty(0, np.int64))
+    _count(read_only(values), lookup, read_only(np.empty(0, np.bool_)), counts, np.empty(0, np.int64))
     return counts
 
 
 def edge_counts_and_rows(values: Floats, lookup: EdgeLookup, wanted: NDArray[np.bool_]) -> tuple[Counts, Counts]:
     """How many values each slot holds, and the rows whose slots are wanted."""
     counts, rows = np.zeros(lookup.slots, np.int64), np.empty(len(values) + 1, np.int64)
-    return counts, rows[: _count(values, lookup, wanted, counts, rows)]
+    return counts, rows[: _count(read_only(values), lookup, read_only(wanted), counts, rows)]
 
 
 # Indices are unsigned, so that no code is made for those that count from the end.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import bits_of, compiled, from_bits, read_only
 from dpmask.kernels.order.edge_lookup import edge_counts, edge_lookup
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ def from_keys(keys: Keys) -> Floats:
 def sorted_keys(values: Floats) -> Keys:
     """The keys of a column's present values, sorted; NaN is a missing value."""
     keys = np.empty(len(values), np.int64)
-    keys = keys[: _present_keys(values, keys)]
+    keys = keys[: _present_keys(read_only(values), keys)]
     keys.sort()
     return keys
 
@@ -51,7 +51,7 @@ def _present_keys(values: Floats, keys: Keys) -> int:
     count = 0
     for row in range(len(values)):
         value = values[row] + 0.0
-        bits = np.float64(value).view(np.int64)
+        bits = np.int64(bits_of(value))
         keys[count] = bits ^ ((bits >> 63) & _LOWER)
         count += value == value  # noqa: PLR0124 - NaN is not
     return count
@@ -119,20 +119,20 @@ def window(centers: Floats, reach: float) -> tuple[Keys, Keys]:
 
     A rounded difference does not fall as x grows, so the last one is found by halving the range of keys.
     """
-    return order_keys(-from_keys(_last(-centers, reach))), _last(np.ascontiguousarray(centers), reach)
+    return order_keys(-from_keys(_last(read_only(-centers), reach))), _last(read_only(centers), reach)
 
 
 @compiled(reassociate=False, contract=False)
 def _last(centers: Floats, reach: float) -> Keys:
     found = np.empty(len(centers), np.int64)
     for row in range(len(centers)):
-        bits = np.float64(centers[row] + 0.0).view(np.int64)
+        bits = np.int64(bits_of(centers[row] + 0.0))
         inside, outside = np.int64(bits ^ ((bits >> 63) & _LOWER)), np.int64(HIGHEST_DOUBLE)
         while True:
             middle = (inside & outside) + ((inside ^ outside) >> 1)  # the mean, which cannot overflow
             if middle == inside:
                 break
-            value = np.int64(middle ^ ((middle >> 63) & _LOWER)).view(np.float64)
+            value = from_bits(np.uint64(middle ^ ((middle >> 63) & _LOWER)))
             if value - centers[row] <= reach:
                 inside = middle
             else:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import compiled, read_only
 from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
 
 Counts = NDArray[np.int64]
@@ -96,7 +96,7 @@ def split_groups(
     child = np.zeros(len(now.widths), np.int64)
     child[list(children)] = np.arange(len(children))
     order, counts = groups.order.copy(), np.zeros((len(affected), len(children)), np.int64)
-    _split(order, groups.starts[affected], groups.sizes[affected], column, child[now.nodes], counts)
+    _split(order, groups.starts[affected], groups.sizes[affected], read_only(column), child[now.nodes], counts)
     begins = groups.starts[affected][:, None] + np.cumsum(counts, axis=1) - counts
     new = counts > 0
     first = new.argmax(axis=1)
@@ -172,11 +172,11 @@ def count_cells(
     cells = np.ascontiguousarray(starts[:, live]), taken, ends, slots, counts
     begins, sizes = groups.starts[counted], groups.sizes[counted]
     if sizes.sum() < sparse * codes.shape[1]:
-        _count(codes, groups.order, begins, sizes, *cells)
+        _count(read_only(codes), read_only(groups.order), begins, sizes, *cells)
     else:
         place = np.full(len(groups.nodes) + 1, -1)
         place[counted] = np.arange(len(counted))
-        _count_all(codes, groups.rows, place, *cells)
+        _count_all(read_only(codes), read_only(groups.rows), place, *cells)
     return Cells(node_keys(nodes), nodes, counts)
 
 

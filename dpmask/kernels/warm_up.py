@@ -1,0 +1,251 @@
+"""Kernels compiled before they are needed: each is called once on a few numbers, of the types it gets in a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpmask.kernels.kernel_cache import kept_kernels
+
+_ROWS = 8
+_SECONDS, _FUZZY_SECONDS = 0.5, 1.5
+"""CPU that it takes to compile a kernel, about."""
+
+
+class Task(NamedTuple):
+    """One call that compiles some kernels; for fuzzy ones, by fuzziness and entropy weight."""
+
+    name: str
+    fuzziness: float | None = None
+    entropy: float | None = None
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """What they are called on disk, but for those that few runs need."""
+        if self.name not in _FUZZY:
+            return _PLAIN[self.name][0]
+        from dpmask.kernels.fuzzy.center_sums import membership_model
+
+        model, _ = membership_model(2, fuzziness=self.fuzziness, entropy=self.entropy)
+        return tuple("-".join([name, *map(str, (*model, *rest))]) for name, rest in _FUZZY[self.name][0])
+
+    @property
+    def seconds(self) -> float:
+        """The CPU it takes, about."""
+        return len(self.kernels) * (_FUZZY_SECONDS if self.name in _FUZZY else _SECONDS)
+
+    def run(self) -> None:
+        """Compile them, or find them on disk."""
+        if self.name in _FUZZY:
+            _FUZZY[self.name][1](fuzziness=self.fuzziness, entropy=self.entropy)
+        else:
+            _PLAIN[self.name][1]()
+
+
+def cold(tasks: Iterable[Task]) -> list[Task]:
+    """Those of the tasks that have something to compile, each once, the longest first."""
+    kept = kept_kernels()
+    waiting = {task for task in tasks if not kept.issuperset(task.kernels)}
+    return sorted(waiting, key=lambda task: (-task.seconds, repr(task)))
+
+
+def all_tasks() -> list[Task]:
+    """Every kernel: fuzzy ones for the usual models, which any other m shares with 1.3 unless 1/(m-1) is whole."""
+    models = [Task("", m) for m in (1.0, 1.05, 1.1, 1.2, 1.25, 1.3, 1.5, 2.0)] + [Task("", None, 1.0)]
+    fuzzy = [model._replace(name=name) for model in models for name in ("fuzzy", "draw", "closeness", "memberships")]
+    return [Task(name) for name in _PLAIN] + fuzzy
+
+
+def _block() -> Any:
+    return np.arange(2.0 * _ROWS).reshape(2, _ROWS) % 5.0
+
+
+def _words() -> Any:
+    return np.arange(_ROWS, dtype=np.uint64)
+
+
+def _draws() -> None:
+    from dpmask.kernels.normal import uniforms_of
+    from dpmask.kernels.shuffle import places_in_order
+
+    uniforms_of(_words(), np.empty(_ROWS))
+    places_in_order(_words())
+
+
+def _normals() -> None:
+    from dpmask.kernels.normal import normals_of
+
+    normals_of(_words(), np.empty(_ROWS))
+
+
+def _moments() -> None:
+    from dpmask.kernels.comoments import comoments
+
+    comoments(list(_block()), 4)
+
+
+def _moments_with_gaps() -> None:
+    from dpmask.kernels.comoments import comoments
+
+    comoments(list(np.where(_block() > 3.0, np.nan, _block())), 4)  # noqa: PLR2004 - some are missing
+
+
+def _histogram() -> None:
+    from dpmask.kernels.order.histogram import even_grid, grid_counts
+
+    grid_counts(_block()[0], even_grid(0.0, 5.0, 4, whole=False))
+
+
+def _order() -> None:
+    from dpmask.kernels.order.edge_lookup import edge_counts, edge_lookup
+    from dpmask.kernels.order.float_order import sorted_keys, window
+
+    sorted_keys(_block()[0])
+    edge_counts(_block()[0], edge_lookup(np.array([1.0, 2.0])))
+    window(np.array([1.0]), 0.5)
+
+
+def _cells() -> None:
+    from dpmask.kernels.cells import grow_tree, route
+
+    route(_block(), _words(), grow_tree(_block(), _words(), 2))
+
+
+def _starts() -> None:
+    from dpmask.kernels.fuzzy.starts import spread_out
+
+    spread_out(_block(), np.ones(_ROWS), np.array([0.5]))
+
+
+def _labels() -> None:
+    from dpmask.kernels.fuzzy.center_sums import labels
+
+    labels(_block(), _block()[:, :2].T)
+
+
+def _small_groups() -> None:
+    from dpmask.kernels.microaggregation import merge_small
+
+    merge_small(_block().T.copy(), np.ones(_ROWS, np.int64), np.ones(2), 2)
+
+
+def _mdav() -> None:
+    from dpmask.kernels.microaggregation import mdav
+
+    mdav(_block(), 2)
+
+
+def _linkage() -> None:
+    from dpmask.kernels.linkage.nearest import Masked, Metric, as_close, true_radii
+
+    none = np.empty(0)
+    metric, masked = Metric(2, None, none, none, none), Masked(_block(), np.empty((0, _ROWS)), np.empty((0, _ROWS)))
+    known = metric.known(_block(), np.empty((0, _ROWS)))
+    as_close(metric, known, true_radii(metric, known, masked), masked)
+
+
+def _neighbours() -> None:
+    from dpmask.kernels.linkage.neighbours import Queries, nearest
+
+    nearest(Queries(_block(), np.arange(_ROWS), _block()[0]), _block(), _block()[0], 0, 0.1)
+
+
+def _rotation() -> None:
+    from dpmask.kernels.rotation import rotated
+
+    rotated(list(_block()), np.eye(2))
+
+
+def _membership() -> None:
+    from dpmask.kernels.membership import gaussian, s_shape, triangular
+
+    s_shape(_block()[0], 0.0, 4.0)
+    triangular(_block()[0], 0.0, 2.0, 4.0)
+    gaussian(_block()[0], 2.0, 1.0)
+
+
+def _regression() -> None:
+    from dpmask.kernels.regression.gram import errors_at, model_sums, start_sums, values_at
+
+    z, y, models = _block(), _block()[:1], np.ones((2, 2, 1))
+    start_sums(z, y, np.full((2, _ROWS), 0.5), 2.0)
+    model_sums(z, y, models, 2.0, models)
+    errors_at(z, y, models)
+    values_at(z, models, np.zeros(_ROWS, np.int64))
+
+
+def _refinement() -> None:
+    from dpmask.kernels.refinement.cells import Values, count_cells, group_rows, split_groups
+
+    codes = np.zeros((1, 100), np.uint16)
+    codes[0, :3] = 1
+    slots, widths = np.zeros(2, np.int32), np.ones(4, np.int64)
+    values = Values(np.array([0, 1], np.int32), slots, widths, False)
+    groups = group_rows(codes, [0], [values])
+    few = np.flatnonzero(groups.sizes < 10)  # noqa: PLR2004 - rows that are looked up one by one
+    count_cells(codes, [0], groups, few, [values], 0.1)
+    count_cells(codes, [0], groups, np.arange(2), [values], 0.1)
+    split_groups(groups, codes[0], 0, 0, [2, 3], values._replace(nodes=np.array([2, 1], np.int32)))
+
+
+def _fuzzy(**model: Any) -> None:
+    from dpmask.kernels.fuzzy.center_sums import center_sums
+
+    center_sums(_block(), _block()[:, :2].T[None], **model)
+
+
+def _memberships(**model: Any) -> None:
+    from dpmask.kernels.fuzzy.center_sums import memberships
+
+    memberships(_block(), _block()[:, :2].T, **model)
+
+
+def _draw(**model: Any) -> None:
+    from dpmask.kernels.fuzzy.draws import draw_centers
+
+    draw_centers(_block(), _block()[:, :2].T, np.full(_ROWS, 0.5), **model)
+
+
+def _closeness(**model: Any) -> None:
+    from dpmask.kernels.fuzzy.draws import closeness
+
+    closeness(_block(), _block()[:, :2].T, **model)
+
+
+def _in(module: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"{module}.{name}" for name in names)
+
+
+_PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
+    "draws": (("normal._fill_uniforms", "shuffle._sort"), _draws),
+    "normals": (_in("normal", "_fill_normals"), _normals),
+    "moments": (_in("comoments", "_add_products"), _moments),
+    "moments with gaps": (_in("comoments", "_add_distances", "_add_pairs"), _moments_with_gaps),
+    "histogram": (_in("order.histogram", "_count"), _histogram),
+    "order": (
+        (*_in("order.float_order", "_present_keys"), *_in("order.edge_lookup", "_lay_out", "_count")),
+        _order,
+    ),
+    "cells": (_in("cells", "_add_products", "_project", "_route"), _cells),
+    "starts": (_in("fuzzy.starts", "_choose"), _starts),
+    "labels": (_in("fuzzy.center_sums", "find_labels-False"), _labels),
+    "small groups": (_in("microaggregation", "_merge"), _small_groups),
+    "mdav": (_in("microaggregation", "_mdav"), _mdav),
+    "linkage": ((*_in("linkage.record_tree", "_distinct", "_split", "_boxes"), "linkage.nearest._search"), _linkage),
+    "neighbours": (_in("linkage.neighbours", "_scan"), _neighbours),
+    "rotation": (_in("rotation", "_turn"), _rotation),
+    "membership": (_in("membership", "_rise", "_rise_and_fall", "_bell"), _membership),
+    "regression": (_in("regression.gram", "_add_products", "_sum_block", "_all_errors", "_fill_values"), _regression),
+    "refinement": (
+        _in("refinement.cells", "_put_together", "_split", "_number", "_count_all"),
+        _refinement,
+    ),
+}
+_FUZZY: dict[str, tuple[tuple[tuple[str, tuple[bool, ...]], ...], Callable[..., None]]] = {
+    "fuzzy": ((("fuzzy.center_sums.sum_block", (False, False)),), _fuzzy),
+    "memberships": ((("fuzzy.center_sums.find_memberships", (False, False)),), _memberships),
+    "draw": ((("fuzzy.draws.draw", ()),), _draw),
+    "closeness": ((("fuzzy.draws.find_closeness", ()),), _closeness),
+}

@@ -1,0 +1,142 @@
+"""One target for all machines, and a cache in which nothing stale or foreign is ever found."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dpmask
+from dpmask.errors import ProcessorError
+from dpmask.kernels import compile as compiling
+from dpmask.kernels.kernel_cache import stamp
+
+PACKAGE = Path(dpmask.__file__).parent
+NEEDED = dict.fromkeys(("avx2", "fma", "bmi", "bmi2", "f16c", "lzcnt", "movbe"), True)
+TARGET = "from numba.core.registry import cpu_target; print(cpu_target.target_context.codegen().magic_tuple()[1:])"
+
+
+def python(code, **environment):
+    """A process with some variables set, or unset (None)."""
+    mixed = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), **environment}
+    mixed = {name: value for name, value in mixed.items() if value is not None}
+    command = [sys.executable, "-c", code]
+    options = {"cwd": mixed["PYTHONPATH"], "capture_output": True, "text": True, "timeout": 300}
+    return subprocess.run(command, check=False, env=mixed, **options)
+
+
+@pytest.mark.parametrize("host", [None, "skylake-avx512", "znver4"])
+@pytest.mark.parametrize("first", ["", "import numba; "])
+def test_the_target_is_the_same_whatever_the_machine(host, first):
+    ended = python(f"{first}import dpmask.kernels.compile; {TARGET}", NUMBA_CPU_NAME=host, NUMBA_CPU_FEATURES=None)
+    assert ended.stdout.strip() == str((compiling.TARGET, "")), ended.stderr
+
+
+@pytest.mark.parametrize("features", [None, ""])
+def test_a_process_that_compiled_for_another_target_is_refused(features):
+    code = "import numba; numba.njit(lambda: 1)(); import dpmask.kernels.compile"
+    ended = python(code, NUMBA_CPU_NAME="sandybridge", NUMBA_CPU_FEATURES=features)
+    assert "ProcessorError: numba compiled something in this process before dpmask" in ended.stderr
+    assert not python(code, NUMBA_CPU_NAME=compiling.TARGET, NUMBA_CPU_FEATURES="").stderr
+
+
+def test_a_machine_without_avx2_is_refused(monkeypatch):
+    monkeypatch.setattr(compiling, "TARGET", "x86-64-v3")
+    compiling.require_processor(NEEDED)
+    with pytest.raises(ProcessorError, match=r"needs an x86-64 processor with AVX2.*lacks avx2, lzcnt"):
+        compiling.require_processor(NEEDED | {"avx2": False, "lzcnt": False})
+    monkeypatch.setattr(compiling, "TARGET", "generic")
+    compiling.require_processor({})
+
+
+PART = """
+from dpmask.kernels.compile import compiled
+
+@compiled(part=True)
+def part(x: float) -> float:
+    return x + {added}
+"""
+KERNEL = """
+from dpmask.kernels.compile import compiled
+from dpmask.kernels.{part} import part
+
+@compiled()
+def kernel(x: float) -> float:
+    return part(x)
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package with a kernel whose part is in another file."""
+    shutil.copytree(PACKAGE, tmp_path / "dpmask", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "dpmask/kernels/a_part.py").write_text(PART.format(added=1))
+    (tmp_path / "dpmask/kernels/a_kernel.py").write_text(KERNEL.format(part="a_part"))
+    return tmp_path
+
+
+CALL = "from dpmask.kernels.a_kernel import kernel; print(kernel(1.0), sum(kernel.stats.cache_hits.values()))"
+
+
+def test_a_part_that_changed_is_compiled_again(package):
+    def called():
+        ended = python(CALL, PYTHONPATH=str(package))
+        assert not ended.stderr
+        value, found = ended.stdout.split()
+        return value, found == "1"
+
+    assert called() == ("2.0", False)
+    assert called() == ("2.0", True), "found on disk"
+    (package / "dpmask/kernels/a_part.py").write_text(PART.format(added=5))
+    assert called() == ("6.0", False), "the kernel's own file did not change"
+    for file in package.rglob("a_kernel.kernel-*"):
+        file.write_bytes(b"broken")
+    assert called() == ("6.0", False)
+    assert called() == ("6.0", True), "what was broken is written anew"
+
+
+def test_the_stamp_is_of_sources_versions_and_target(package, monkeypatch):
+    sources = package / "dpmask/kernels"
+    stamps = [stamp.__wrapped__(sources)]
+    assert stamps[0] == stamp.__wrapped__(sources)
+    (sources / "fuzzy/tiles.py").open("a").write("# another byte\n")
+    stamps.append(stamp.__wrapped__(sources))
+    for name, value in (("numba.__version__", "0"), ("llvmlite.__version__", "0"), ("numba.config.CPU_NAME", "znver4")):
+        monkeypatch.setattr(name, value)
+        stamps.append(stamp.__wrapped__(sources))
+    assert len(set(stamps)) == 5
+
+
+def test_types_have_files_of_their_own(package):
+    code = "from dpmask.kernels.a_kernel import kernel; print(kernel(1.0), kernel(1))"
+    assert python(code, PYTHONPATH=str(package)).stdout.split() == ["2.0", "2"]
+    assert len(list(package.rglob("a_kernel.kernel-*"))) == 2
+    assert python(code, PYTHONPATH=str(package)).stdout.split() == ["2.0", "2"]
+
+
+WHERE = "from dpmask.kernels.kernel_cache import writable_folder; print(writable_folder())"
+
+
+def test_the_cache_goes_to_the_first_folder_that_can_be_written(package, tmp_path):
+    def where(**environment):
+        environment = {"NUMBA_CACHE_DIR": None, "XDG_CACHE_HOME": None, "TMPDIR": str(tmp_path / "tmp"), **environment}
+        ended = python(WHERE, PYTHONPATH=str(package), PYTHONDONTWRITEBYTECODE="1", **environment)
+        assert not ended.stderr
+        return Path(ended.stdout.strip()).parent
+
+    (tmp_path / "tmp").mkdir()
+    beside, home = package / "dpmask/kernels/__pycache__", tmp_path / "home"
+    assert where(HOME=str(home), NUMBA_CACHE_DIR=str(tmp_path / "named")) == tmp_path / "named"
+    assert where(HOME=str(home)) == beside
+    shutil.rmtree(beside)
+    beside.write_text("a file: nothing can be written below it, not even by root")
+    assert where(HOME=str(home)) == home / ".cache/dpmask"
+    assert where(HOME=str(home), XDG_CACHE_HOME=str(tmp_path / "xdg")) == tmp_path / "xdg/dpmask"
+    private = tmp_path / f"tmp/dpmask-{os.getuid()}"
+    assert where(HOME=None) == private
+    assert where(HOME=str(beside)) == private
+    assert private.stat().st_mode & 0o077 == 0
+    private.chmod(0o777)
+    assert where(HOME=None) == Path(), "a folder that others can write to is not used, and nothing is kept"
