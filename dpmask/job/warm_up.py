@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from threading import Lock
@@ -14,7 +14,6 @@ from dpmask.engine.progress import current
 from dpmask.job.model import Job
 from dpmask.kernels.kernel_cache import kept_kernels, kept_size, watching, writable_folder
 from dpmask.kernels.warm_up import Task, all_tasks, cold
-from dpmask.masking.microaggregation.fuzzy import FuzzyMicroaggregation
 
 _EVERY_RUN = ("draws", "moments", "histogram")
 _CRISP = (Task("fuzzy", 1.0), Task("starts"), Task("labels"))
@@ -66,9 +65,10 @@ class Warm(NamedTuple):
 def tasks_of(job: Job, *, nulls: bool = False, perhaps: bool = False) -> list[Task]:
     """What a job's steps and measures compile, with nulls in its source or without; or what they perhaps do, too."""
     tasks = [Task(name) for name in (*_EVERY_RUN, *(["moments with gaps"] if nulls or perhaps else []))]
-    for step, method in zip(job.file.mask, job.methods, strict=True):
+    methods: Sequence[Any] = job.methods
+    for step, method in zip(job.file.mask, methods, strict=True):
         tasks += _METHODS.get(step["method"], ())
-        if isinstance(method, FuzzyMicroaggregation):
+        if step["method"] == "fuzzy_microaggregation":
             tasks += [Task(name, *method.clustering) for name in ("fuzzy", "closeness")]
             tasks += [Task("draw", *method.drawing), *map(Task, ("starts", "labels", "cells", "small groups"))]
     for one in job.measures:
