@@ -98,6 +98,7 @@ class Result(ABC):
         if not abstract and not hasattr(cls, "about"):
             raise TypeError(f"{cls.__name__}: a Result must define about, a Term: definition, direction, source.")
         known = {name for base in cls.__mro__ for name in (*vars(base), *inspect.get_annotations(base))}
+        known |= {name for exhibit in cls.exhibits.values() for name in exhibit.of}
         for name in (*cls.judged, *cls.terms, *cls.unreported):
             if name not in known and not abstract:
                 raise TypeError(f"{cls.__name__}: judged, terms or unreported name '{name}', which it does not have.")

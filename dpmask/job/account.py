@@ -13,7 +13,7 @@ from dpmask.job.outcome import About, MeasureOutcome, RuleOutcome, StepOutcome
 from dpmask.job.prepare import Prepared
 from dpmask.release.claims import standing_claims
 from dpmask.release.policy import Verdict
-from dpmask.results import Plain, Result
+from dpmask.results import Plain
 
 _PRIVATE = {"steps", "measures", "policy"}
 """Of these only parts are public."""
@@ -124,7 +124,7 @@ def step_outcome(method: str, step: Any, name: str) -> StepOutcome:
         solution=step.solution(),
         weaknesses=step.weaknesses(),
         figures=step.figures.to_dict() if step.figures else None,
-        about=About.model_validate(step.figures.described()) if isinstance(step.figures, Result) else None,
+        about=About.model_validate(step.figures.described()) if step.figures else None,
         exhibits=dict(step.figures.exhibits) if step.figures else {},
         solution_exhibits=dict(step.solution_exhibits),
     )

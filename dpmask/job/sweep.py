@@ -25,7 +25,6 @@ from dpmask.job.stages import JobRun, mask_and_measure
 from dpmask.lake.storage import Place
 from dpmask.release.policy import Rule, judge
 from dpmask.report.page import map_page
-from dpmask.results import Result
 
 _OVER = re.compile(r"\s*([^=]+?)\s*=\s*(.+)\s*", re.DOTALL)
 _KEPT = "sweep"
@@ -186,7 +185,7 @@ def _measured(prepared: Prepared, progress: Callable[[str], None]) -> dict[str, 
         "values": values,
         "holds": not broken,
         "broken": broken,
-        "about": {name: one.described() for name, one in done.judged.items() if isinstance(one, Result)},
+        "about": {name: one.described() for name, one in done.judged.items()},
     }
 
 

@@ -6,7 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dpmask.errors import JobError, nearest
 from dpmask.results import Result
@@ -64,12 +64,12 @@ def check_rule(rule: Rule, measures: Mapping[str, Sequence[str]]) -> None:
         )
 
 
-def judge(rule: Rule, result: Any) -> Verdict:
+def judge(rule: Rule, result: Result) -> Verdict:
     """Judge a measured result by a rule. A sampled value is judged by its 95 % limit, never by its point."""
     value = getattr(result, rule.field)
     if value is None:
         raise JobError(f"'{rule.text}' cannot be judged: {rule.measure} found no {rule.field} in this job's columns.")
-    interval = result.intervals.get(rule.field) if isinstance(result, Result) else None
+    interval = result.intervals.get(rule.field)
     if interval is not None:
         value = interval[1] if rule.relation in {"<", "<="} else interval[0]
     return Verdict(rule, float(value), _HOLDS[rule.relation](float(value), rule.limit))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dpmask.results import ATTACKED, GUESSING, INTERVAL, LESS_RISK, NEUTRAL, RATE
+from dpmask.results import ATTACKED, GUESSING, INTERVAL, NEUTRAL, RATE
 
 
 class Entry(NamedTuple):
@@ -42,11 +42,6 @@ FIELDS = {
         Entry("interval", *INTERVAL),
         Entry("guessing", *GUESSING),
         Entry("attacked", *ATTACKED),
-        *_terms(
-            "Samarati 2001, Protecting respondents' identities in microdata release",
-            LESS_RISK,
-            smallest="Records in the smallest group that shares its values (k).",
-        ),
         *_terms(
             "Fung, Wang, Wang and Hung 2009, Privacy-preserving data publishing for cluster analysis",
             NEUTRAL,

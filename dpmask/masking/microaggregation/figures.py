@@ -201,7 +201,6 @@ class MicroaggregationFigures(Result):
         "records_in_a_cell": Term("Records in the smallest and in the largest cell.", NEUTRAL, _GUIDE),
         "nearest_record": Term("Smallest distance of a row to a record.", LESS_RISK, _GUIDE),
         "largest_weight_share": Term("Largest share of one record in a centre.", MORE_RISK, _GUIDE),
-        "bounds_to_add": Term("Constraints that would keep masked values on their side of zero.", NEUTRAL, _GUIDE),
     }
     exhibits: ClassVar[Mapping[str, Exhibit]] = {"groups": Exhibit("sections", "Groups of", of=_DRAWN)}
 
