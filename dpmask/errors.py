@@ -1,7 +1,7 @@
 """Every error dpmask raises on purpose.
 
-A message says who speaks, what was expected, what was found and what to do about it. It never holds the value of a
-record or a secret. The exit code tells a pipeline whether a retry is worth it.
+A message names who raises it, what was expected, what was found and what to do about it. It never contains the value
+of a record or a secret. The exit code shows a pipeline whether a retry is worth it.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ def require_number(
     low = (above is None or value > above) and (at_least is None or value >= at_least) if number else False
     if not (number and low and value <= at_most):
         limits = [("> ", above), (">= ", at_least), ("<= ", at_most if at_most < math.inf else None)]
-        told = " and ".join(f"{sign}{limit:g}" for sign, limit in limits if limit is not None)
-        raise _refuse(owner, name, f"a number {told}".strip(), value)
+        expected = " and ".join(f"{sign}{limit:g}" for sign, limit in limits if limit is not None)
+        raise _refuse(owner, name, f"a number {expected}".strip(), value)
 
 
 def require_integer(owner: Any, name: str, *, at_least: int) -> None:

@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 
 from dpmask.errors import AccessError, InputError
 from dpmask.lake import csv
-from dpmask.lake.storage import Place, told, version_of
+from dpmask.lake.storage import Place, storage_errors, version_of
 
 _PARQUET = (".parquet", ".parq", ".pq")
 _TAIL = 1 << 16
+_PACKED = (".csv.gz", ".csv.zst", ".csv.bz2", ".csv.xz", ".csv.zip")
+_LOGS = {"_delta_log": "Delta Lake", "metadata": "Iceberg"}
 _MAGIC = b"PAR1"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _READERS = 16
@@ -26,7 +28,7 @@ MANIFEST = "manifest.json"
 
 
 class Facts(NamedTuple):
-    """What footers tell of one column: its nulls and its range, None where a footer does not say."""
+    """One column by its footers: its nulls and its range, None where a footer does not have them."""
 
     nulls: int | None
     low: Any
@@ -67,49 +69,94 @@ class DataFile(NamedTuple):
 
 
 def is_empty_range(value: Any) -> bool:
-    """Whether a range says that there was no value."""
+    """Whether a range is that of a column without a value."""
     return value is _EMPTY
 
 
 def find_files(source: Place) -> list[DataFile]:
-    """Every data file of a folder, a glob or a single file, in the order of their names, with its footer read."""
-    names, root = _names(source)
+    """Every data file of a folder, a glob or a single file, in the order of their names, with its footer read.
+
+    No file is passed over in silence: names that begin with _ or . are no data by rule, any other file is data or an
+    error. A glob, or a file, names data: without a known ending it is read as Parquet.
+    """
+    names, root, chosen = _names(source)
     if MANIFEST in names:
         names = _released(root / MANIFEST) or names
-    data = [name for name in names if name.endswith((*_PARQUET, ".csv"))]
-    if not data:
+    if not names:
         raise InputError(f"{source.url}: holds no .parquet or .csv file.")
-    if len({name.endswith(".csv") for name in data}) > 1:
+    unknown = [name for name in names if not name.endswith((*_PARQUET, ".csv"))]
+    if unknown and not (chosen and all("." not in posixpath.basename(name) for name in unknown)):
+        raise _no_data(source, unknown)
+    if len({name.endswith(".csv") for name in names}) > 1:
         raise InputError(f"{source.url}: holds Parquet and CSV files together. Point to one kind, with a glob.")
     with ThreadPoolExecutor(_READERS) as pool:
-        return list(pool.map(lambda name: _read(root, name), data))
+        return list(pool.map(lambda name: _read(root, name), names))
 
 
-def _names(source: Place) -> tuple[list[str], Place]:
-    """Names of files relative to a root folder. Hidden ones (_ or . in front) are not data."""
-    with told(source.url):
+def _no_data(source: Place, unknown: list[str]) -> InputError:
+    packed = next((name for name in unknown if name.endswith(_PACKED)), None)
+    advice = (
+        "Compressed CSV is not read: write it as Parquet."
+        if packed
+        else "Move what is no data elsewhere, or point to the data with a glob such as lake/*.parquet."
+    )
+    return InputError(
+        f"{source.url}: {packed or unknown[0]} is neither .parquet nor .csv ({len(unknown)} such files). {advice}"
+    )
+
+
+def _names(source: Place) -> tuple[list[str], Place, bool]:
+    """Names of files relative to a root folder, and whether a glob or a file chose them. Hidden ones are no data."""
+    chosen = any(sign in source.path for sign in "*?[")
+    with storage_errors(source.url):
         source.fs.invalidate_cache()
-        if any(sign in source.path for sign in "*?["):
+        if chosen:
             root = Place(glob_root(source))
             names = [posixpath.relpath(path, root.path) for path in source.fs.glob(source.path)]
             names = [name for name in names if not source.fs.isdir(posixpath.join(root.path, name))]
         elif source.fs.isfile(source.path):
             folder, name = posixpath.split(source.full_url)
-            return [name], Place(folder)
+            return [name], Place(folder), True
         else:
             if source.local and os.path.isdir(source.path) and not os.access(source.path, os.R_OK | os.X_OK):
                 raise AccessError(f"{source.url}: no permission to read it. Check the rights of this user.")
             if not source.fs.exists(source.path):
                 raise InputError(f"{source.url}: there is no such file or folder.")
             root, names = source, source.files()
-    return sorted(name for name in names if not any(part[0] in "_." for part in name.split("/"))), root
+        _refuse_table_formats(source, root, names)
+    return sorted(name for name in names if not any(part[0] in "_." for part in name.split("/"))), root, chosen
+
+
+def _refuse_table_formats(source: Place, root: Place, names: list[str]) -> None:
+    """Refuse the files of a Delta or Iceberg table: its log knows which of them, and of their rows, still count."""
+    found = {_LOGS[part] for name in names for part in name.split("/")[:-1] if part in _LOGS and _is_log(name)}
+    folder = root.path.rstrip("/")
+    while not found:
+        logs = [path for log in _LOGS for path in source.fs.glob(posixpath.join(folder, log, "*.json"))]
+        found = {_LOGS[posixpath.basename(posixpath.dirname(path))] for path in logs if _is_log(path)}
+        if posixpath.basename(folder) != "data" and "=" not in posixpath.basename(folder):
+            break
+        folder = posixpath.dirname(folder)
+    if found:
+        raise InputError(
+            f"{source.url}: is part of a {found.pop()} table, whose files also hold deleted and superseded records. "
+            "Write its current state as plain Parquet and point to that."
+        )
+
+
+def _is_log(name: str) -> bool:
+    return name.endswith(".metadata.json") or "_delta_log/" in name
 
 
 def _released(manifest: Place) -> list[str] | None:
     """The files that a release's manifest names; None if it is the manifest of something else."""
     try:
-        said = json.loads(manifest.read())
-        return sorted(file["path"] for file in said["files"]) if said["format"].startswith("dpmask release") else None
+        released = json.loads(manifest.read())
+        return (
+            sorted(file["path"] for file in released["files"])
+            if released["format"].startswith("dpmask release")
+            else None
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -123,7 +170,7 @@ def glob_root(source: Place) -> str:
 
 def _read(root: Place, name: str) -> DataFile:
     place = root / name
-    with told(place.url):
+    with storage_errors(place.url):
         info = place.fs.info(place.path)
     hive = tuple(_hive(part) for part in name.split("/")[:-1] if "=" in part)
     if name.endswith(".csv"):
@@ -143,7 +190,7 @@ def _read(root: Place, name: str) -> DataFile:
 
 def _footer(place: Place, size: int) -> tuple[Any, str]:
     """The parsed footer and its hash, in one small read for most files."""
-    with told(place.url):
+    with storage_errors(place.url):
         tail = place.fs.cat_file(place.path, start=max(0, size - _TAIL), end=size)
         length = int.from_bytes(tail[-8:-4], "little") + 8
         if tail[-4:] != _MAGIC or length > size:

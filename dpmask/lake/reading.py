@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from dpmask.errors import DpmaskError, InputError
 from dpmask.lake import csv
 from dpmask.lake.block_plan import Piece
-from dpmask.lake.storage import Place, told
+from dpmask.lake.storage import Place, storage_errors
 
 Rows = Any
 """The rows of one block: an Arrow table."""
@@ -116,10 +116,10 @@ def _slice(file: Any, piece: Piece, columns: list[str]) -> Rows:
 
 @contextmanager
 def open_parquet(url: str) -> Iterator[Any]:
-    """A Parquet file, open; what goes wrong while it is read is told in our words."""
+    """A Parquet file, open; what fails while it is read is raised as an error of ours."""
     place = Place(url)
     try:
-        with told(url):
+        with storage_errors(url):
             source = place.path if place.local else place.fs.open(place.path, cache_type="none")
         with pq.ParquetFile(source, pre_buffer=not place.local, buffer_size=_BUFFER * place.local) as file:
             yield file
@@ -128,5 +128,5 @@ def open_parquet(url: str) -> Iterator[Any]:
     except Exception as error:
         if isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and not error.errno):
             raise InputError(f"{url}: is damaged. Write it again, or take it out of the lake.") from None
-        with told(url):
+        with storage_errors(url):
             raise

@@ -72,34 +72,34 @@ class Place:
 
     def exists(self) -> bool:
         """Whether there is a file or a non-empty folder."""
-        with told(self.url):
+        with storage_errors(self.url):
             self.fs.invalidate_cache()
             return bool(self.fs.exists(self.path))
 
     def files(self) -> list[str]:
         """The paths of all files below, relative to here, sorted. Of an empty folder some stores list itself."""
         inside = f"{self.path.rstrip('/')}/"
-        with told(self.url):
+        with storage_errors(self.url):
             self.fs.invalidate_cache()
             found = self.fs.find(self.path) if self.fs.exists(self.path) else []
             return sorted(path.removeprefix(inside) for path in found if path.startswith(inside))
 
     def read(self) -> bytes:
         """The file's bytes."""
-        with told(self.url):
+        with storage_errors(self.url):
             return bytes(self.fs.cat_file(self.path))
 
     def map(self) -> Any:
         """The file's bytes as a buffer; a local file is mapped, not read."""
         if not self.local:
             return self.read()
-        with told(self.url), open(self.path, "rb") as file:
+        with storage_errors(self.url), open(self.path, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(self.path) else b""
 
     @contextmanager
     def replaced(self) -> Iterator[Any]:
         """A file to write to that takes this place when the block ends well: a reader sees the old bytes or the new."""
-        with told(self.url, writing=True):
+        with storage_errors(self.url, writing=True):
             if not self.local:
                 with _upload(self.fs, self.path) as file:
                     yield file
@@ -120,7 +120,7 @@ class Place:
     def create(self, data: bytes) -> None:
         """Write the file only if there is none; of two who try, one gets a TargetError."""
         try:
-            with told(self.url, writing=True, conditional=True):
+            with storage_errors(self.url, writing=True, conditional=True):
                 if not self.local:
                     self.fs.pipe_file(self.path, data, mode="create")
                     return
@@ -145,7 +145,7 @@ class Place:
                 self.write(data)
                 return
         try:
-            with told(self.url, writing=True, conditional=True):
+            with storage_errors(self.url, writing=True, conditional=True):
                 self.fs.pipe_file(self.path, data, IfMatch=f'"{version}"')
         except _Taken:
             raise self._changed() from None
@@ -155,7 +155,7 @@ class Place:
 
     def version(self) -> str:
         """What changes when the file does: its ETag, or its size and time."""
-        with told(self.url):
+        with storage_errors(self.url):
             self.fs.invalidate_cache()
             return version_of(self.fs.info(self.path))
 
@@ -164,9 +164,9 @@ class Place:
         if type(self.fs) is not type(target.fs):
             target.write(self.read())
             return
-        with told(self.url):
+        with storage_errors(self.url):
             self.fs.info(self.path)
-        with told(target.url, writing=True):
+        with storage_errors(target.url, writing=True):
             if not self.local:
                 self.fs.cp_file(self.path, target.path)
                 return
@@ -178,10 +178,10 @@ class Place:
             _settle(folder)
 
     def remove(self, names: list[str]) -> None:
-        """Delete these files below here, then the folders they leave empty; say so if any stays."""
+        """Delete these files below here, then the folders they leave empty; an error if any stays."""
         if not names:
             return
-        with told(self.url, writing=True):
+        with storage_errors(self.url, writing=True):
             self.fs.rm([posixpath.join(self.path, name) for name in names])
         if self.local:
             for folder in sorted({posixpath.dirname(name) for name in names}, key=len, reverse=True):
@@ -193,12 +193,12 @@ class Place:
     def make_private(self) -> None:
         """Make a local folder that nobody but this user can look into; one that is there keeps its rights."""
         if self.local:
-            with told(self.url, writing=True):
+            with storage_errors(self.url, writing=True):
                 os.makedirs(self.path, mode=0o700, exist_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Have a local folder to oneself: a second run that asks for it meanwhile is told. A store has no locks."""
+        """Have a local folder to oneself: a second run that asks for it meanwhile is refused. A store has no locks."""
         if not self.local:
             yield
             return
@@ -214,12 +214,12 @@ class Place:
         if not self.local:
             self.remove(self.files())
         elif os.path.isdir(self.path):
-            with told(self.url, writing=True):
+            with storage_errors(self.url, writing=True):
                 shutil.rmtree(self.path)
 
 
 def version_of(info: dict[str, Any]) -> str:
-    """A file's version as its listing tells it."""
+    """A file's version by its listing."""
     etag = info.get("ETag") or info.get("etag")
     if etag:
         return str(etag).strip('"')
@@ -231,7 +231,7 @@ class _Taken(Exception):  # noqa: N818 - caught here, never seen
 
 
 @contextmanager
-def told(url: str, *, writing: bool = False, conditional: bool = False) -> Iterator[None]:
+def storage_errors(url: str, *, writing: bool = False, conditional: bool = False) -> Iterator[None]:
     """Turn what a file system raises into our errors, which name the place and no secret."""
     try:
         yield

@@ -18,12 +18,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from common import COLUMNS, Path, PeakMemory, Population, numeric_lake, os, say
+from common import COLUMNS, Path, PeakMemory, Population, numeric_lake, os, say, within_limits
 
 from dpmask.kernels.linkage.nearest import Masked, Metric, Radii, search, true_radii
 from dpmask.kernels.linkage.record_tree import build_tree
 
 THREADS = 2
+FULL = 1e5
 CENSUS = Path(os.environ.get("DPMASK_REFERENCE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "census.csv"
 NONE = np.zeros(0)
 
@@ -193,20 +194,20 @@ def main(arguments=None):
     )
     say(
         benchmark="linkage",
+        full=options.rows >= FULL and options.large >= 10 * FULL,
+        at_most={"ratio_to_faiss": 1, "ratio_to_kd_tree_in_its_worse_case": 1, "ratio_to_faster_when_large": 1.2},
         ratio_to_faiss=max(best["ours"] / best["faiss"] for best in wide.values()),
-        limit=1.0,
         ratio_to_kd_tree_in_its_worse_case=max(b["ours"] for b in wide.values())
         / max(b["kd_tree"] for b in wide.values()),
-        limit_of_that=1.0,
         ratio_to_faster_when_large=max(best["ours"] / min(best["faiss"], best["kd_tree"]) for best in large.values()),
-        limit_when_large=1.2,
     )
     ratios = collapsing(int(options.rows), 13, options.census, options.rounds)
-    say(benchmark="linkage, microaggregated", ratio_at_1000=ratios[1000], limit=10)
-    lake(int(options.lake / 5))
-    lake(int(options.lake))
+    full, at_least = options.rows >= FULL, {"ratio_at_1000": 10}
+    say(full=full, at_least=at_least, benchmark="linkage, microaggregated", ratio_at_1000=ratios[1000])
+    small, large_lake = lake(int(options.lake / 5)), lake(int(options.lake))
+    say(full=full, at_most={"times": 6}, benchmark="linkage, lake growth", rows_times=5, times=large_lake / small)
     return wide, large, ratios
 
 
 if __name__ == "__main__":
-    main()
+    within_limits(main)

@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 
-from common import COLUMNS, DPMASK, Path, PeakMemory, noise_job, numeric_lake, say
+from common import COLUMNS, DPMASK, Path, PeakMemory, noise_job, numeric_lake, say, within_limits
 from distributed import LocalCluster
+
+FULL_BLOCK = 1_000_000
 
 
 def main(arguments=None):
@@ -42,12 +44,12 @@ def measure(folder, rows, block_rows):
     result = {
         "rows": rows,
         "worker_peak_in_blocks": blocks,
-        "limit": 6,
         "driver_peak_mb": memory.peak[driver.pid] / 1e6,
     }
-    say(benchmark="memory", block_rows=block_rows, **result)
+    full, at_most = block_rows >= FULL_BLOCK, {"worker_peak_in_blocks": 6}
+    say(full=full, at_most=at_most, benchmark="memory", block_rows=block_rows, **result)
     return result
 
 
 if __name__ == "__main__":
-    main()
+    within_limits(main)

@@ -11,7 +11,7 @@ import argparse
 import shutil
 import tempfile
 
-from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, say
+from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, say, within_limits
 
 PEER = """
 import sys, glob
@@ -29,7 +29,7 @@ for number, path in enumerate(paths):
 for path in sorted(glob.glob(target + "/*.parquet")):
     pq.ParquetFile(path).read(use_threads=False)
 """
-BLOCK_ROWS = 1_000_000
+BLOCK_ROWS, FULL = 1_000_000, 10_000_000
 
 
 def main(arguments=None):
@@ -57,9 +57,10 @@ def measure(folder, rows, rounds):
     least = {name: min(seconds) for name, seconds in cpu.items()}
     ratio = least["dpmask"] / least["pyarrow"]
     same = least["dpmask"] / least["pyarrow_same_settings"]
-    say(benchmark="noise", rows=rows, cpu=least, ratio=ratio, limit=2, ratio_same_settings=same)
+    figures = {"rows": rows, "cpu": least, "ratio": ratio, "ratio_same_settings": same}
+    say(full=rows >= FULL, at_most={"ratio": 2}, benchmark="noise", **figures)
     return ratio
 
 
 if __name__ == "__main__":
-    main()
+    within_limits(main)

@@ -9,8 +9,9 @@ process of its own, with reading, masking, two links (true m, and m by EM) and a
 import argparse
 import tempfile
 
-from common import COLUMNS, Path, cpu_of, numeric_lake, say
+from common import COLUMNS, Path, cpu_of, numeric_lake, say, within_limits
 
+FULL = 1e6
 CODE = """
 import sys
 import dpmask
@@ -38,9 +39,10 @@ def measure(folder, rows, columns, rounds):
     names = ",".join(COLUMNS[:columns])
     cpu = min(cpu_of(CODE, lake, names, folder / "rate") for _ in range(rounds))
     rate = float((folder / "rate").read_text())
-    say(benchmark="probabilistic_linkage", rows=rows, columns=columns, cpu=cpu, limit=60, rate=rate)
+    full, figures = rows >= FULL, {"rows": rows, "columns": columns, "cpu": cpu, "rate": rate}
+    say(full=full, at_most={"cpu": 60}, benchmark="probabilistic_linkage", **figures)
     return cpu
 
 
 if __name__ == "__main__":
-    main()
+    within_limits(main)

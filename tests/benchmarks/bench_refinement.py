@@ -21,7 +21,7 @@ import tempfile
 
 import numpy as np
 import pandas as pd
-from common import Path, PeakMemory, say, time
+from common import Path, PeakMemory, say, time, within_limits
 
 import dpmask
 from dpmask.masking.refinement import method as refinement
@@ -29,7 +29,7 @@ from dpmask.table.taxonomy import read_taxonomy
 
 DATA = Path(os.environ.get("DPMASK_REFERENCE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TREES = Path(__file__).parents[2] / "jobs" / "refined_adult" / "taxonomies"
-K = 50
+K, FULL = 50, 1e6
 LIMIT_PER_MILLION = 6.0
 
 
@@ -194,7 +194,8 @@ def main(arguments=None):
             benchmark="refinement",
             rows=rows,
             cpu_rounds=rounds,
-            limit=LIMIT_PER_MILLION * rows / 1e6,
+            full=rows >= FULL,
+            at_most={"cpu_rounds": LIMIT_PER_MILLION * rows / 1e6},
             cpu_fit=whole,
             refinements=len(fitted.steps),
             peak_grown_mb=(memory.peak[os.getpid()] - memory.start[os.getpid()]) / 1e6,
@@ -217,4 +218,4 @@ def random_requirements(columns, rng):
 
 
 if __name__ == "__main__":
-    main()
+    within_limits(main)

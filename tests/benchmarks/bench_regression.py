@@ -16,14 +16,14 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from common import Path, PeakMemory, say
+from common import Path, PeakMemory, say, within_limits
 from threadpoolctl import threadpool_limits
 
 from dpmask.kernels.regression.gram import model_sums
 
 INDEPENDENTS = [f"x{number}" for number in range(10)]
 DEPENDENTS = [f"y{number}" for number in range(10)]
-TILE = 1024
+TILE, FULL = 1024, 1e7
 
 
 def main(arguments=None):
@@ -39,8 +39,8 @@ def main(arguments=None):
         ratios = [one_pass(rows, block_rows, t, options.clusters, options.rounds) for t in (10, 1)]
     with tempfile.TemporaryDirectory() as folder:
         peaks = [memory(Path(folder), int(size), block_rows, options.clusters) for size in options.lakes]
-    times = options.lakes[1] / options.lakes[0]
-    say(benchmark="regression memory growth", rows_times=times, worker_peak=peaks[1] / peaks[0], limit=1.3)
+    times, limits = options.lakes[1] / options.lakes[0], {"full": rows >= FULL, "at_most": {"worker_peak": 1.3}}
+    say(benchmark="regression memory growth", rows_times=times, worker_peak=peaks[1] / peaks[0], **limits)
     return ratios, peaks
 
 
@@ -71,7 +71,8 @@ def one_pass(rows, block_rows, t, clusters, rounds):
             least[contestant] = min(before, time.process_time() - start)
     ratio = least[ours] / least[gemms]
     said = {"rows": rows, "dependents": "together" if t > 1 else "each", "clusters": clusters}
-    say(benchmark="regression", **said, cpu_a_pass=least[ours], gemms=least[gemms], ratio=ratio, limit=2)
+    full, cpu = rows >= FULL, {"cpu_a_pass": least[ours], "gemms": least[gemms]}
+    say(full=full, at_most={"ratio": 2}, benchmark="regression", **said, **cpu, ratio=ratio)
     return ratio
 
 
@@ -119,4 +120,4 @@ def _lake(folder, rows, block_rows):
 
 
 if __name__ == "__main__":
-    main()
+    within_limits(main)

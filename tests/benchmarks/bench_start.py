@@ -10,9 +10,10 @@ import argparse
 import shutil
 import tempfile
 
-from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, os, say
+from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, os, say, within_limits
 
 JOB = Path(__file__).parents[2] / "jobs" / "household_income" / "job.yaml"
+FULL = 1e5
 FIT = """
 import numpy as np, pandas as pd, dpmask
 frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 4)), columns=list("abcd"))
@@ -20,13 +21,13 @@ dpmask.FuzzyCMeans(clusters=3).fit(frame, seed=1)
 """
 
 
-def cold_and_warm(name, limit, run):
+def cold_and_warm(name, limits, full, run):
     """CPU seconds with an empty cache, then with what that left."""
     with tempfile.TemporaryDirectory() as cache:
         os.environ["NUMBA_CACHE_DIR"] = cache
         found = {"cold": run(), "warm": run()}
         del os.environ["NUMBA_CACHE_DIR"]
-    say(benchmark=f"start: {name}", cpu=found, limit=limit)
+    say(benchmark=f"start: {name}", full=full, at_most=limits, **found)
     return found
 
 
@@ -34,6 +35,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=float, default=1e5)
     rows = int(parser.parse_args(arguments).rows)
+    full = rows >= FULL
     with tempfile.TemporaryDirectory() as place:
         folder, before = Path(place), Path.cwd()
         numeric_lake(folder / "lake", 1000, 1000)
@@ -46,17 +48,16 @@ def main(arguments=None):
 
         os.chdir(folder)
         try:
-            small = cold_and_warm("noise, 1,000 rows", {"warm": 1.5}, lambda: released(noise))
+            small = cold_and_warm("noise, 1,000 rows", {"warm": 1.5}, full, lambda: released(noise))
             shutil.rmtree(folder / "lake")
             cpu_of(DPMASK, "generate", "lake/", "--rows", rows)
-            main_job = cold_and_warm("README's job", {"cold": 20}, lambda: released(JOB))
-            fit = cold_and_warm("FuzzyCMeans", {"cold": 6}, lambda: cpu_of(FIT))
+            main_job = cold_and_warm("README's job", {"cold": 20}, full, lambda: released(JOB))
+            fit = cold_and_warm("FuzzyCMeans", {"cold": 6}, full, lambda: cpu_of(FIT))
         finally:
             os.chdir(before)
-    spent = cpu_of(DPMASK, "--help")
-    say(benchmark="start: --help", cpu=spent, limit=0.3)
+    say(benchmark="start: --help", cpu=cpu_of(DPMASK, "--help"), full=full, at_most={"cpu": 0.3})
     return main_job, fit, small
 
 
 if __name__ == "__main__":
-    main()
+    within_limits(main)

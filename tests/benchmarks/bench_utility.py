@@ -10,8 +10,9 @@ its own. CPU is that of a process each: one that reads both lakes once into arra
 import argparse
 import tempfile
 
-from common import COLUMNS, DPMASK, Path, cpu_of, noise_job, numeric_lake, say
+from common import COLUMNS, DPMASK, Path, cpu_of, noise_job, numeric_lake, say, within_limits
 
+FULL = 10_000_000
 OPEN = """
 import sys
 import dpmask
@@ -63,13 +64,13 @@ def measure(folder, rows, rounds):
         columns=len(COLUMNS),
         cpu=cpu,
         reads=ratio,
-        limit=6,
+        full=rows >= FULL,
+        at_most={"reads": 6, "passes": 4},
         passes=int(passes),
-        most_passes=4,
         probabilistic_information_loss=float(loss),
     )
     return ratio, int(passes)
 
 
 if __name__ == "__main__":
-    main()
+    within_limits(main)

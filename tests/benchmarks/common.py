@@ -106,9 +106,27 @@ class PeakMemory:
         self.thread.join()
 
 
-def say(**facts):
-    """One line of JSON a result, for people and for programs."""
-    print(json.dumps(facts), flush=True)
+BROKEN = []
+"""Limits that a figure did not keep."""
+
+
+def say(*, full=False, at_most=None, at_least=None, **facts):
+    """One line of JSON a result, for people and for programs. At full size its figures are held to their limits."""
+    limits = {"at_most": at_most or {}, "at_least": at_least or {}}
+    for kind, sign in (("at_most", 1), ("at_least", -1)):
+        for name, limit in limits[kind].items():
+            if full and not sign * facts[name] <= sign * limit:
+                BROKEN.append(
+                    f"{facts['benchmark']}: {name} is {facts[name]:.4g}, limit {kind.replace('_', ' ')} {limit}"
+                )
+    print(json.dumps(facts | {kind: some for kind, some in limits.items() if some} | {"full_size": full}), flush=True)
+
+
+def within_limits(main):
+    """Run a benchmark; a limit that was not kept at full size ends it with exit code 1."""
+    main()
+    if BROKEN:
+        sys.exit("\n".join(BROKEN))
 
 
 DPMASK = "import sys; from dpmask.cli import main; main(sys.argv[1:])"
@@ -124,4 +142,5 @@ __all__ = [
     "os",
     "say",
     "time",
+    "within_limits",
 ]

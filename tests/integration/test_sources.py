@@ -135,3 +135,40 @@ def test_unicode_and_odd_names(place):
     )
     assert ended.code == 0, ended.err
     assert place.released()[1].schema.names == names[:4]
+
+
+@pytest.mark.parametrize(
+    ("log", "kind"),
+    [("_delta_log/00000000000000000000.json", "Delta Lake"), ("metadata/00001-a.metadata.json", "Iceberg")],
+)
+@pytest.mark.parametrize("source", ["lake", "lake/data", "lake/data/*.parquet", "lake/data/year=2024"])
+def test_files_of_a_table_with_a_log_are_refused(place, log, kind, source):
+    """Read as loose files they would give deleted and superseded records away."""
+    for year in (2023, 2024):
+        write_lake(place.folder / "lake" / "data" / f"year={year}", people(100), files=1)
+    write_lake(place.folder / "lake" / "data", people(100), files=1)
+    (place.folder / "lake" / log).parent.mkdir()
+    (place.folder / "lake" / log).write_text("{}")
+    ended = place.run(source=source)
+    assert (ended.code, f"is part of a {kind} table" in ended.err) == (4, True), ended.err
+    assert not (place.folder / "release").exists()
+
+
+@pytest.mark.parametrize("name", ["part-9", "more.csv.gz", "notes.txt", "year=2024/part.orc"])
+def test_no_file_is_passed_over_in_silence(place, name):
+    place.lake()
+    file = place.folder / "lake" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"something")
+    ended = place.run()
+    assert (ended.code, f"{name} is neither .parquet nor .csv" in ended.err) == (4, True), ended.err
+    assert place.run(source="lake/part-*.parquet").code == 0
+
+
+def test_a_glob_reads_files_without_an_ending_as_parquet(place):
+    place.lake()
+    for path in sorted((place.folder / "lake").glob("*.parquet")):
+        path.rename(path.with_suffix(""))
+    ended = place.run(source="lake/part-*")
+    assert ended.code == 0, ended.err
+    assert place.released()[0]["rows"] == 1000

@@ -12,7 +12,7 @@ import dpmask
 ROOT = Path(dpmask.__file__).parent
 LAYERS = [
     {"errors", "registry"},
-    {"parameters", "kernels"},
+    {"parameters", "results", "kernels"},
     {"engine"},
     {"lake"},
     {"table"},
@@ -25,7 +25,7 @@ LAYERS = [
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-PURE = {"__future__", "collections", "fractions", "itertools", "math", "typing"}
+PURE = {"__future__", "collections", "fractions", "functools", "itertools", "math", "typing"}
 FREE = {"guide", "__init__"}
 """The package itself (a version and lazy names) and the guide's texts may be imported from anywhere."""
 
