@@ -14,6 +14,7 @@ from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, os, say, withi
 
 FULL = 1e5
 JOB = Path(__file__).parents[2] / "jobs" / "household_income" / "job.yaml"
+FULL = 1e5
 FIT = """
 import numpy as np, pandas as pd, dpmask
 frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 4)), columns=list("abcd"))
@@ -21,13 +22,13 @@ dpmask.FuzzyCMeans(clusters=3).fit(frame, seed=1)
 """
 
 
-def cold_and_warm(name, limit, run, full):
+def cold_and_warm(name, limits, full, run):
     """CPU seconds with an empty cache, then with what that left."""
     with tempfile.TemporaryDirectory() as cache:
         os.environ["NUMBA_CACHE_DIR"] = cache
         found = {"cold": run(), "warm": run()}
         del os.environ["NUMBA_CACHE_DIR"]
-    say(full=full, at_most=limit, benchmark=f"start: {name}", **found)
+    say(benchmark=f"start: {name}", full=full, at_most=limits, **found)
     return found
 
 
@@ -48,15 +49,14 @@ def main(arguments=None):
 
         os.chdir(folder)
         try:
-            small = cold_and_warm("noise, 1,000 rows", {"warm": 1.5}, lambda: released(noise), full)
+            small = cold_and_warm("noise, 1,000 rows", {"warm": 1.5}, full, lambda: released(noise))
             shutil.rmtree(folder / "lake")
             cpu_of(DPMASK, "generate", "lake/", "--rows", rows)
-            main_job = cold_and_warm("README's job", {"cold": 20}, lambda: released(JOB), full)
-            fit = cold_and_warm("FuzzyCMeans", {"cold": 6}, lambda: cpu_of(FIT), full)
+            main_job = cold_and_warm("README's job", {"cold": 20}, full, lambda: released(JOB))
+            fit = cold_and_warm("FuzzyCMeans", {"cold": 6}, full, lambda: cpu_of(FIT))
         finally:
             os.chdir(before)
-    spent = cpu_of(DPMASK, "--help")
-    say(full=full, at_most={"cpu": 0.3}, benchmark="start: --help", cpu=spent)
+    say(benchmark="start: --help", cpu=cpu_of(DPMASK, "--help"), full=full, at_most={"cpu": 0.3})
     return main_job, fit, small
 
 

@@ -27,7 +27,7 @@ LAYERS = [
     {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-PURE = {"__future__", "collections", "fractions", "itertools", "math", "typing"}
+PURE = {"__future__", "collections", "fractions", "functools", "itertools", "math", "typing"}
 FREE = {"guide", "__init__"}
 """The package itself (a version and lazy names) and the guide's texts may be imported from anywhere."""
 
