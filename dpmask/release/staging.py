@@ -47,7 +47,7 @@ class _NoObserver:
 
     columns: tuple[str, ...] = ()
 
-    def __call__(self, rows: Rows, position: Position) -> None:
+    def __call__(self, rows: Rows) -> None:
         """No summary."""
 
 
@@ -96,7 +96,7 @@ class _WithOriginal(NamedTuple):
 
 
 def _with_original(before: BlockObserver, read: Reader, both: _WithOriginal, position: Position) -> tuple[Any, Rows]:
-    return before(both.original.read(before.columns), position), read(both.content, position)
+    return before(both.original.read(before.columns)), read(both.content, position)
 
 
 def _merge_both(merge: Callable[[Any, Any], Any], left: tuple[Any, Any], right: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -163,7 +163,7 @@ def _write(
     name, positions = _name(position.number), None
     if POSITION in rows.schema.names:
         positions, rows = rows.column(POSITION).to_numpy(), rows.drop_columns([POSITION])
-    summary, rows = after(rows.select(after.columns), position), keep_categories(rows, categories)
+    summary, rows = after(rows.select(after.columns)), keep_categories(rows, categories)
     order = _write_pairing(folder, name, rows.num_rows, position, positions)
     if order is not None:
         rows = reordered(rows, order)

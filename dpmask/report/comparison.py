@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmask.engine.tasks import Position
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
 from dpmask.kernels.order.histogram import Bars, Counts, Grid, common_bars, even_grid, grid_counts
 from dpmask.lake.reading import Rows
@@ -59,7 +58,7 @@ class ColumnCounter:
         """The columns it needs."""
         return list(dict.fromkeys([*self.grids, *self.categories, *self.related]))
 
-    def __call__(self, rows: Rows, position: Position) -> ColumnCounts:
+    def __call__(self, rows: Rows) -> ColumnCounts:
         """The counts of one block."""
         return ColumnCounts(
             [grid_counts(floats(rows, name), grid) for name, grid in self.grids.items()],
@@ -69,7 +68,7 @@ class ColumnCounter:
 
     def over(self, table: Table) -> ColumnCounts:
         """The counts of a whole table, in a pass over it."""
-        return table.select(self.columns).with_positions().reduce(self, merge_counts, "report: distributions")
+        return table.select(self.columns).reduce(self, merge_counts, "report: distributions")
 
 
 @dataclass(frozen=True)

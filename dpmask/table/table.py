@@ -70,7 +70,7 @@ class BlockObserver(Protocol):
     def columns(self) -> Sequence[str]:
         """The columns it needs."""
 
-    def __call__(self, rows: Rows, position: Position, /) -> Any:
+    def __call__(self, rows: Rows, /) -> Any:
         """The summary."""
 
 
@@ -245,7 +245,7 @@ def _read(
     position: Position,
 ) -> Any:
     rows = content.read(needed)
-    summary = None if before is None else before(rows.select(before.columns), position)
+    summary = None if before is None else before(rows.select(before.columns))
     for step in steps:
         rows = step.mask_rows(rows, position.first)
     rows = rows.select(columns)

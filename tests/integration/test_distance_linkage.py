@@ -258,7 +258,7 @@ UNICODE = pd.DataFrame({"größe": [1.0, 2, 3]})
         (UNICODE, UNICODE, {"sample": 0}, JobError, "sample must be an integer >= 1; got 0"),
         (UNICODE, UNICODE, {"limit": 0.5}, JobError, "limit must be an integer >= 1; got 0.5"),
         (UNICODE, UNICODE, {"seed": "x"}, JobError, "seed must be an integer; got str"),
-        (UNICODE, UNICODE, {"sets": {"a": {}}}, JobError, "sets speak of column 'a', which is not among columns"),
+        (UNICODE, UNICODE, {"sets": {"a": {}}}, JobError, "sets name column 'a', which is not among columns"),
         (UNICODE, UNICODE, {"sets": {"größe": {}}}, JobError, "'größe' is a number in the original"),
         (UNICODE, UNICODE.iloc[[0, 0, 1]], {}, JobError, "records pair by index, which must be unique"),
         (UNICODE, UNICODE.assign(größe=[1, np.inf, 3]), {}, InputError, "infinite values in 1 records"),
