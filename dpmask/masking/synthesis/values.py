@@ -164,7 +164,9 @@ class SynthesisMethod(Method[Fitted], ABC):
 
     def synthesiser(self, table: Table, design: Design, recipe: Recipe) -> Synthesiser:
         """What turns records of this table into synthetic values."""
-        return Synthesiser(design, make_outputs(table.masked_schema, self.dependents, self.bounds), recipe)
+        unknown = np.full_like(design.seen.low, np.nan)  # ranges are values of records; only the key needed them
+        kept = design._replace(seen=design.seen._replace(low=unknown, high=unknown))
+        return Synthesiser(kept, make_outputs(table.masked_schema, self.dependents, self.bounds), recipe)
 
 
 @dataclass(frozen=True)
