@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -98,7 +98,8 @@ class Result(ABC):
         if not abstract and not hasattr(cls, "about"):
             raise TypeError(f"{cls.__name__}: a Result must define about, a Term: definition, direction, source.")
         known = {name for base in cls.__mro__ for name in (*vars(base), *inspect.get_annotations(base))}
-        for name in (*cls.judged, *cls.terms, *cls.unreported):
+        of_parts = any(one.of for one in cls.exhibits.values())  # terms may be of fields that its parts have
+        for name in (*cls.judged, *cls.unreported, *(() if of_parts else cls.terms)):
             if name not in known and not abstract:
                 raise TypeError(f"{cls.__name__}: judged, terms or unreported name '{name}', which it does not have.")
 
@@ -202,6 +203,11 @@ class Risk(Result, abstract=True):
             f"<rect x='1' width='{share}' height='12' fill='#b5473c'/>"
             f"<rect x='{mark}' width='2' height='12' fill='currentColor'/></svg>"
         )
+
+
+def worst(parts: str, name: str, of: Callable[[Iterable[Any]], Any], about: str) -> Any:
+    """A property of a result: the worst of a number over all its ``parts``, as ``of`` (min or max) finds it."""
+    return property(lambda result: of(getattr(part, name) for part in getattr(result, parts)), doc=about)
 
 
 def shown(value: object) -> str:

@@ -16,16 +16,18 @@ at_once.__enter__()
 
 LARGE = """
 from dpmask.clustering import fuzzy_c_means
-from dpmask.masking.microaggregation import fuzzy as fuzzy_microaggregation
-fuzzy_c_means._SAMPLE = fuzzy_microaggregation._LARGEST_CELL = 100
+from dpmask.engine.limits import limits
+fuzzy_c_means._SAMPLE = 100
+large = limits(largest_cell=100)
+large.__enter__()
 """
 """Code that makes fuzzy clustering of a small table go through passes, as it does for a large one."""
 
 
-def as_if_large(monkeypatch):
+def as_if_large(monkeypatch, limit):
     """The same in this process."""
     monkeypatch.setattr("dpmask.clustering.fuzzy_c_means._SAMPLE", 100)
-    monkeypatch.setattr("dpmask.masking.microaggregation.fuzzy._LARGEST_CELL", 100)
+    limit(largest_cell=100)
 
 
 def cli(place, *arguments, code="", **options):
