@@ -47,21 +47,8 @@ class CellFigures(NamedTuple):
         return CellFigures(*(merge(*parts) for merge, *parts in zip(_MERGES, self, other, strict=True)))
 
 
-_MERGES: tuple[Callable[[Any, Any], Any], ...] = (
-    add,
-    min,
-    max,
-    add,
-    add,
-    np.minimum,
-    np.maximum,
-    add,
-    add,
-    min,
-    add,
-    add,
-    max,
-)
+_Merge = Callable[[Any, Any], Any]
+_MERGES: tuple[_Merge, ...] = (add, min, max, add, add, np.minimum, np.maximum, add, add, min, add, add, max)
 """How each of the fields is merged."""
 
 

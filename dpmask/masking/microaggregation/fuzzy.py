@@ -233,7 +233,8 @@ class FittedFuzzyMicroaggregation(FittedSharedRows):
         return (
             f"The values of {self.together} were replaced by those of fuzzy cluster centres, variables that stand "
             f"together as one row (fuzzy microaggregation, Torra 2020; {size} expected; {how}).{least}{constraints} "
-            "Means are nearly kept; variances are smaller, and correlations tend to be stronger, than those of the originals."
+            "Means are nearly kept; variances are smaller, and correlations tend to be stronger, than those of the "
+            "originals."
         )
 
     def weaknesses(self) -> list[str]:
