@@ -53,6 +53,12 @@ def require_columns(owner: Any, name: str) -> None:
     object.__setattr__(owner, name, tuple(value))
 
 
+def require_texts(owner: Any, name: str) -> None:
+    """Keep ``owner.name`` as a tuple; a single text stands for itself."""
+    value = getattr(owner, name)
+    object.__setattr__(owner, name, (value,) if isinstance(value, str) else tuple(value))
+
+
 def require_flag(owner: Any, name: str) -> None:
     """Hold ``owner.name`` to true or false."""
     if not isinstance(getattr(owner, name), bool):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -203,6 +203,11 @@ class Risk(Result, abstract=True):
             f"<rect x='1' width='{share}' height='12' fill='#b5473c'/>"
             f"<rect x='{mark}' width='2' height='12' fill='currentColor'/></svg>"
         )
+
+
+def worst(parts: str, name: str, of: Callable[[Iterable[Any]], Any], about: str) -> Any:
+    """A property of a result: the worst of a number over all its ``parts``, as ``of`` (min or max) finds it."""
+    return property(lambda result: of(getattr(part, name) for part in getattr(result, parts)), doc=about)
 
 
 def shown(value: object) -> str:

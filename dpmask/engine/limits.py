@@ -1,4 +1,6 @@
-"""Sizes and times that decide how work is cut and kept, never what comes of it: a run takes the defaults, tests others.
+"""Sizes and times that decide how work is cut and kept: a run takes the defaults, tests others.
+
+But for those of masking they never change what comes of it.
 
 Limits are read where a pass is prepared, on the driver. What a task needs of them is passed to it as an argument: a
 worker knows nothing of a change made here.
@@ -65,6 +67,12 @@ class Limits:
     """Values of each shard in which ranks are found."""
     gathered_values: int = 1 << 23
     """Values that a search for quantiles may gather beyond those that quantiles need."""
+    largest_cell: int = 100_000
+    """Records that are masked together in one task, at most; a table of more is clustered by passes."""
+    swap_shard_values: int = 500_000
+    """Values of each shard that a column is swapped in, and of a window that is not dealt to several shards."""
+    swap_shards: int = 1000
+    """Shards that a column is cut into, about, at most."""
 
 
 _limits: ContextVar[Limits | None] = ContextVar("dpmask_limits", default=None)

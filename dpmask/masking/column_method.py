@@ -6,7 +6,7 @@ from abc import ABC
 
 from dpmask.engine.draws import Subkey
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.masking.draw_purpose import table_identity
+from dpmask.masking.draw_purpose import bound_key
 from dpmask.masking.method import Fitted, Method
 from dpmask.table.checks import require_spread, require_spread_by_footers
 from dpmask.table.table import Table
@@ -28,4 +28,4 @@ class ColumnMethod(Method[Fitted], ABC):
 
     def bound_key(self, key: Subkey, purpose: str, table: Table, moments: Moments) -> Subkey:
         """The key of draws for this purpose and this table alone."""
-        return key.subkey(f"{purpose} {table_identity(table, self.columns, moments.values, moments.low, moments.high)}")
+        return bound_key(key, purpose, table, self.columns, moments)

@@ -7,9 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.engine.draws import Subkey
+from dpmask.table.checks import ColumnSummary
+from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
-Floats = NDArray[np.float64]
+
+def bound_key(key: Subkey, purpose: str, table: Table, columns: Sequence[str], found: ColumnSummary) -> Subkey:
+    """The key of draws for this purpose and this table alone, by what a pass found of its columns."""
+    return key.subkey(f"{purpose} {table_identity(table, columns, found.values, found.low, found.high)}")
 
 
 def table_identity(table: Table, columns: Sequence[str], values: NDArray[np.int64], low: Floats, high: Floats) -> str:

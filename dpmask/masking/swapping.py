@@ -21,16 +21,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at, words_at
-from dpmask.engine.exchange import Piece, hold_exchanged
-from dpmask.engine.passes import Run, Span
+from dpmask.engine.exchange import Piece
+from dpmask.engine.limits import current_limits
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
 from dpmask.kernels.order.float_order import order_keys
 from dpmask.kernels.swapping import Cuts, shard_of, swapped
@@ -40,12 +40,9 @@ from dpmask.masking.method import FittedMethod
 from dpmask.parameters import require_columns, require_number
 from dpmask.table.columns import floats, stored
 from dpmask.table.quantiles import order_statistics, value_positions
+from dpmask.table.routing import joined_rows, rows_by_target, sent_back
 from dpmask.table.table import Table
 
-Integers = NDArray[np.int64]
-
-_SHARD = 500_000
-_MOST_SHARDS = 1000
 _FEW = 4
 _BYTES = 24  # of a value on its way, its position and its rank
 _SECONDS = 1e-6
@@ -94,32 +91,20 @@ class RankSwapping(ColumnMethod["FittedSwapping"]):
     def fit_table(self, table: Table, key: Subkey) -> FittedSwapping:
         """Find the ranks at which each column is cut."""
         moments = self.moments(table, "swapping: values")
-        counts = moments.values.tolist()
-        layouts = {count: self._layout(name, count) for name, count in zip(self.columns, counts, strict=True)}
-        cuts = _cuts(table, self.columns, layouts)
-        windows = {
-            name: Windows(layouts[count].window, layouts[count].dealt, cut)
-            for name, count, cut in zip(self.columns, counts, cuts, strict=True)
-        }
-        own = self.bound_key(key, f"swapping {self.share!r} {self.window!r}", table, moments)
-        return FittedSwapping(self, windows, own)
+        sizes = [self._window_size(*one) for one in zip(self.columns, moments.values.tolist(), strict=True)]
+        windows = dict(zip(self.columns, _windows(table, self.columns, moments.values.tolist(), sizes), strict=True))
+        return FittedSwapping(
+            self, windows, self.bound_key(key, f"swapping {self.share!r} {self.window!r}", table, moments)
+        )
 
-    def _layout(self, column: str, values: int) -> _Layout:
+    def _window_size(self, column: str, values: int) -> int:
         window = int(self.window * values)
         if window < 2:  # noqa: PLR2004
             raise InputError(
                 f"{self.who}: a window of {self.window:g} of the {values:,} values of '{column}' has no two of them. "
                 "Make window larger."
             )
-        return _layout(values, window)
-
-
-class _Layout(NamedTuple):
-    """How a column is cut: its window, how many shards a large one is dealt to, and the ranks of the cuts."""
-
-    window: int
-    dealt: int
-    ranks: tuple[int, ...]
+        return window
 
 
 class Windows(NamedTuple):
@@ -130,27 +115,27 @@ class Windows(NamedTuple):
     cuts: Cuts
 
 
-def _layout(values: int, window: int) -> _Layout:
-    """Cuts at every window, or at every so many small ones."""
-    shard = max(_SHARD, values // _MOST_SHARDS)
+def _windows(table: Table, columns: Sequence[str], counts: Sequence[int], sizes: Sequence[int]) -> list[Windows]:
+    """The windows of columns with so many values each, cut at every window, or at every so many small ones."""
+    limits = current_limits()
+    shards = [max(limits.swap_shard_values, count // limits.swap_shards) for count in counts]
+    ranks = {one[0]: _ranks(*one) for one in zip(counts, sizes, shards, strict=True)}
+    found, places = [np.empty(0)] * len(columns), [(np.empty(0, np.int64),) * 2] * len(columns)
+    if any(ranks.values()):
+        ordered = order_statistics(table, columns, ranks.__getitem__, "swapping: cuts")
+        found = [np.unique(one.values) for one in ordered]
+        places = value_positions(table, columns, found, "swapping: ranks")
+    return [
+        Windows(size, -(-size // shard), Cuts(np.array(ranks[count], np.int64), order_keys(values), *place))
+        for count, size, shard, values, place in zip(counts, sizes, shards, found, places, strict=True)
+    ]
+
+
+def _ranks(values: int, window: int, shard: int) -> tuple[int, ...]:
+    """The ranks at which a column of so many values is cut into shards."""
     windows = -(-values // window)
     together = max(1, shard // window)
-    ranks = tuple(values * first // windows for first in range(together, windows, together))
-    return _Layout(window, -(-window // shard), ranks)
-
-
-def _cuts(table: Table, columns: Sequence[str], layouts: Mapping[int, _Layout]) -> list[Cuts]:
-    """For each column the values at its cuts, and where these and their equals lie; a layout by number of values."""
-    if not any(layout.ranks for layout in layouts.values()):
-        none = np.empty(0, np.int64)
-        return [Cuts(none, none, none, none)] * len(columns)
-    found = order_statistics(table, columns, lambda values: layouts[values].ranks, "swapping: cuts")
-    values = [np.unique(one.values) for one in found]
-    places = value_positions(table, columns, values, "swapping: ranks")
-    return [
-        Cuts(np.array(layouts[one.size].ranks, np.int64), order_keys(some), *place)
-        for one, some, place in zip(found, values, places, strict=True)
-    ]
+    return tuple(values * first // windows for first in range(together, windows, together))
 
 
 @dataclass(frozen=True)
@@ -168,21 +153,13 @@ class FittedSwapping(FittedMethod):
             masked = masked.with_values(column, self._swapped(table, column))
         return masked
 
-    def _swapped(self, table: Table, column: str) -> list[Run]:
+    def _swapped(self, table: Table, column: str) -> Collection[Piece]:
         """For each block the places of one column that have another's value, and these values."""
-        exchange = _WindowExchange(column, self.windows[column], self.method.share, self.key.subkey(column))
-        exchanged = hold_exchanged(
-            table.on_rows([column], exchange.split),
-            exchange.swap,
-            table.blocks,
-            [Span(number, 0) for number in range(exchange.targets)],
-            "swapping: windows",
-            size=_BYTES * table.rows,
-        )
-        firsts = np.array([block.first for block in table.blocks] + [table.rows])
-        spans = [Span(number, block.first) for number, block in enumerate(table.blocks)]
-        size = _BYTES * table.rows
-        return hold_exchanged(partial(_split_back, firsts), _at_places, exchanged, spans, "swapping: back", size=size)
+        windows = _WindowExchange(column, self.windows[column], self.method.share, self.key.subkey(column))
+        rows, size = table.select([column]).with_positions(), _BYTES * table.rows
+        moved = rows.exchange(windows.split, windows.swap, windows.targets, "swapping: windows", size=size)
+        back = sent_back(table, moved, joined_rows, "swapping: back", size=size)
+        return back.with_positions().transform(_at_places)
 
     def statement(self) -> str:
         """What a reader of the release may know."""
@@ -224,25 +201,22 @@ class _WindowExchange(NamedTuple):
         """How many tasks values are sent to."""
         return self.windows.cuts.shards * self.windows.dealt
 
-    def split(self, rows: Rows, span: Span) -> list[Piece]:
+    def split(self, rows: Rows, position: Position) -> list[Piece]:
         """A block's values by shard: positions, what they are ranked by, and the values as they are stored."""
         values = floats(rows, self.column)
         known = np.flatnonzero(~np.isnan(values))
         keys = order_keys(values[known])
-        owner = shard_of(keys, self._drawn("cut", span.first, len(values))[known], self.windows.cuts)
+        owner = shard_of(keys, self._drawn("cut", position.first, len(values))[known], self.windows.cuts)
         if self.windows.dealt > 1:
-            lots = self._drawn("deal", span.first, len(values))[known] * self.windows.dealt
+            lots = self._drawn("deal", position.first, len(values))[known] * self.windows.dealt
             owner = owner * self.windows.dealt + lots.astype(np.int64)
-        order = np.argsort(owner.astype(np.uint16), kind="stable")  # a counting sort, in 16 bits
-        ends = np.searchsorted(owner[order], np.arange(self.targets + 1))
-        positions, kept = known + span.first, stored(rows, self.column)[known]
-        parts = [order[low:high] for low, high in pairwise(ends)]
-        return [(positions[part], keys[part], kept[part]) for part in parts]
+        positions, kept = known + position.first, stored(rows, self.column)[known]
+        return [(positions[part], keys[part], kept[part]) for part in rows_by_target(owner, self.targets)]
 
     def _drawn(self, purpose: str, first: int, count: int) -> NDArray[np.float64]:
         return record_uniforms(self.key.subkey(purpose), first, count)
 
-    def swap(self, pieces: list[Piece], span: Span) -> Piece:
+    def swap(self, pieces: list[Piece]) -> Piece:
         """The positions in a shard that get another value, and these values."""
         positions, keys, values = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         ties = words_at(self.key.subkey("ties"), positions)
@@ -252,12 +226,5 @@ class _WindowExchange(NamedTuple):
         return positions[moved], values[source[moved]]
 
 
-def _split_back(firsts: Integers, content: Piece, span: Span) -> list[Piece]:
-    positions, values = content
-    ends = np.searchsorted(positions, firsts)
-    return [(positions[low:high], values[low:high]) for low, high in pairwise(ends)]
-
-
-def _at_places(pieces: list[Piece], span: Span) -> Piece:
-    positions, values = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-    return positions - span.first, values
+def _at_places(content: Piece, position: Position) -> Piece:
+    return content[0] - position.first, content[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Blocks, Position
 from dpmask.kernels.keys import RowKeys, counted
 from dpmask.lake.reading import Rows
+from dpmask.table.routing import rows_by_target
 from dpmask.table.row_keys import require_groupable, row_keys
 from dpmask.table.table import Table
 
@@ -78,10 +78,8 @@ def sizes_of(count: Callable[[Any, Position], Piece], blocks: Blocks, rows: int,
 
 
 def _split(targets: int, piece: Piece) -> list[Piece]:
-    owner = piece[0] % np.uint64(targets)
-    order = np.argsort(owner, kind="stable")
-    ends = np.searchsorted(owner[order], np.arange(targets + 1, dtype=np.uint64))
-    return [tuple(part[order[low:high]] for part in piece) for low, high in pairwise(ends)]
+    parts = rows_by_target(piece[0] % np.uint64(targets), targets)
+    return [tuple(part[rows] for part in piece) for rows in parts]
 
 
 def _join(pieces: list[Piece]) -> tuple[NDArray[np.int64]]:

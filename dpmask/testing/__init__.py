@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 from dpmask.registry import lazy_names
 
 if TYPE_CHECKING:
+    from dpmask.testing.measures import check_measure as check_measure
     from dpmask.testing.methods import check_method as check_method
 
 __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "check_measure": "dpmask.testing.measures:check_measure",
-        "check_method": "dpmask.testing.methods:check_method",
-    },
+    __name__, {"check_measure": "dpmask.testing.measures", "check_method": "dpmask.testing.methods"}
 )

@@ -14,7 +14,6 @@ from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, os, say, withi
 
 FULL = 1e5
 JOB = Path(__file__).parents[2] / "jobs" / "household_income" / "job.yaml"
-FULL = 1e5
 FIT = """
 import numpy as np, pandas as pd, dpmask
 frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 4)), columns=list("abcd"))

@@ -19,17 +19,18 @@ from dpmask.clustering.settings import SearchSettings
 LARGE = """
 from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
 from dpmask.clustering.settings import SearchSettings
-from dpmask.masking.microaggregation import fuzzy as fuzzy_microaggregation
+from dpmask.engine.limits import limits
 FuzzyCMeans.settings = SearchSettings(sample=100)
-fuzzy_microaggregation._LARGEST_CELL = 100
+large = limits(largest_cell=100)
+large.__enter__()
 """
 """Code that makes fuzzy clustering of a small table go through passes, as it does for a large one."""
 
 
-def as_if_large(monkeypatch):
+def as_if_large(monkeypatch, limit):
     """The same in this process."""
     monkeypatch.setattr("dpmask.clustering.fuzzy_c_means.FuzzyCMeans.settings", SearchSettings(sample=100))
-    monkeypatch.setattr("dpmask.masking.microaggregation.fuzzy._LARGEST_CELL", 100)
+    limit(largest_cell=100)
 
 
 def cli(place, *arguments, code="", **options):

@@ -52,9 +52,9 @@ KILLS = {
 
 
 @pytest.mark.parametrize("case", KILLS)
-def test_the_driver_killed_and_resumed(place, cluster, monkeypatch, case):
+def test_the_driver_killed_and_resumed(place, cluster, monkeypatch, limit, case):
     computed = computing(monkeypatch)
-    as_if_large(monkeypatch)
+    as_if_large(monkeypatch, limit)
     mask, label, passes, before, after = KILLS[case]
     place.lake()
     said = {"mask": mask, "measure": [] if mask == [REFINEMENT] else MEASURES[:1] + MEASURES[8:9]}

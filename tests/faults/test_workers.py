@@ -60,7 +60,7 @@ def two_workers():
 @pytest.mark.parametrize("case", JOBS)
 def test_ten_kills(place, two_workers, monkeypatch, limit, case):
     mask, traces, steps = JOBS[case]
-    as_if_large(monkeypatch)
+    as_if_large(monkeypatch, limit)
     limit(journal_seconds=0.0)
     place.lake(people(10_000), files=8, row_group_size=100)
     said = {"mask": mask, "measure": [{"measure": "il1s", "columns": NUMBERS}], "block_rows": 100}

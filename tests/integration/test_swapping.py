@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from conftest import people, write_lake
-from transform_tools import NUMBERS, small_shards
+from transform_tools import NUMBERS, SMALL_SHARDS
 
 import dpmask
 from dpmask.engine.collection import itself
@@ -30,8 +30,8 @@ def swap(table, columns, **options):
 
 
 @pytest.mark.parametrize("window", [0.02, 0.3, 1.0])
-def test_swapping_keeps_every_column_to_the_last_digit(tmp_path, table, monkeypatch, window):
-    small_shards(monkeypatch)
+def test_swapping_keeps_every_column_to_the_last_digit(tmp_path, table, limit, window):
+    limit(**SMALL_SHARDS)
     write_lake(tmp_path / "lake", table, files=3)
     lake = dpmask.read_lake(str(tmp_path / "lake"), block_rows=150)
     columns = [*NUMBERS, "whole", "exact"]
@@ -51,9 +51,9 @@ def test_swapping_keeps_every_column_to_the_last_digit(tmp_path, table, monkeypa
 
 
 @pytest.mark.parametrize("window", [0.02, 0.1, 0.4])
-def test_no_more_values_than_the_window_lie_between_the_swapped(frame, monkeypatch, window):
+def test_no_more_values_than_the_window_lie_between_the_swapped(frame, limit, window):
     """Also where many are equal: between a value and what came in its place."""
-    small_shards(monkeypatch)
+    limit(**SMALL_SHARDS)
     for name in ("age", "income", "children"):
         masked = dpmask.RankSwapping(columns=[name], share=1.0, window=window).fit(frame, seed=1).mask(frame)
         before, after = frame[name].dropna().to_numpy(float), masked[name].dropna().to_numpy(float)
@@ -63,8 +63,8 @@ def test_no_more_values_than_the_window_lie_between_the_swapped(frame, monkeypat
         assert between.max() < window * len(before)
 
 
-def test_swapping_in_files_is_the_same(frame, monkeypatch, limit):
-    small_shards(monkeypatch)
+def test_swapping_in_files_is_the_same(frame, limit):
+    limit(**SMALL_SHARDS)
     one = swap(frame, NUMBERS[:4]).to_dask().compute()
     limit(memory_share=0.0)
     pd.testing.assert_frame_equal(swap(frame, NUMBERS[:4]).to_dask().compute(), one)

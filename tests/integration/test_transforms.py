@@ -11,9 +11,10 @@ import pytest
 from bad_incomes import BAD_INCOMES
 from conftest import people
 from parts import in_parts
-from transform_tools import COMPLETE, HYBRID, small_shards
+from transform_tools import COMPLETE, HYBRID, SMALL_SHARDS
 
 import dpmask
+from dpmask.engine.limits import limits
 from dpmask.errors import InputError, JobError
 
 METHODS = {
@@ -29,16 +30,15 @@ METHODS = {
 @pytest.fixture(scope="module")
 def alone(frame):
     """What each method makes of the whole frame in this process; made before a test connects to the cluster."""
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+    with limits(**SMALL_SHARDS), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        small_shards(patch)
         return {name: method.fit(frame, seed=7).mask(frame) for name, method in METHODS.items()}
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7, 20])
 @pytest.mark.filterwarnings("ignore:RandomRotation. standard deviations")
-def test_results_do_not_depend_on_partitions(frame, alone, monkeypatch, client, partitions):
-    small_shards(monkeypatch)
+def test_results_do_not_depend_on_partitions(frame, alone, limit, client, partitions):
+    limit(**SMALL_SHARDS)
     given = in_parts(frame[["age", "income", "rate", "name"]], partitions)
     masked = {name: method.fit(given, seed=7).mask(given) for name, method in METHODS.items()}
     for (name, method), found in zip(METHODS.items(), dask.compute(*masked.values()), strict=True):

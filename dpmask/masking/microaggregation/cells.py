@@ -1,34 +1,37 @@
-"""Masking records where they meet: in compact cells of bounded size, wherever the records came from.
+"""Masking records in compact cells of bounded size, wherever the records came from.
 
 A tree of cuts, grown on a sample, sends every record to a shard; inside its shard it is cut exactly into cells of equal
 size, and a method sees one cell at a time. Only the masked columns and the position travel, to the cell and back. All
 of it follows from the records, their positions and the key, never from blocks or workers, so the same records are
-masked alike however the table is cut. Cost grows linearly with the records; a task holds one shard.
+masked alike however the table is cut. Cost grows linearly with the records; a task works on one shard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import pairwise
+from functools import partial, reduce
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, record_uniforms, record_words, words_at
-from dpmask.engine.exchange import Piece, hold_exchanged
-from dpmask.engine.passes import Run, Span, hold_blocks, hold_dear, hold_joined, map_blocks, reduce_blocks
+from dpmask.engine.exchange import Piece
+from dpmask.engine.tasks import Position
 from dpmask.kernels.cells import CellTree, grow_tree, route, share_out
 from dpmask.kernels.fuzzy.starts import spread_out
 from dpmask.kernels.keys import counted_floats
-from dpmask.masking.microaggregation.figures import CellFigures, cell_figures
+from dpmask.masking.microaggregation.figures import CellFigures, GroupFigures, cell_figures, group_figures
+from dpmask.masking.microaggregation.variables import Variables
 from dpmask.table.checks import require_finite_rows
+from dpmask.table.columns import Floats
 from dpmask.table.encoders.numeric import Scale
-from dpmask.table.grouping import GroupSizes, sizes_of
+from dpmask.table.grouping import merged_sizes
+from dpmask.table.routing import joined_rows, rows_by_target, sent_back
 from dpmask.table.table import Table
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _CELLS_PER_SHARD = 8
@@ -61,14 +64,24 @@ class Shards(NamedTuple):
     key: Subkey
     who: str
 
-    @property
-    def spans(self) -> list[Span]:
-        """A span for each shard."""
-        return [Span(number, 0) for number in range(self.tree.cells)]
+    def exchange(
+        self, table: Table, join: Callable[..., Piece], models: Collection[ShardModel] | None = None
+    ) -> Collection[Piece]:
+        """Every shard's records from all blocks, joined."""
+        records, split = table.floats(self.columns).with_positions(), partial(_split, self)
+        return records.exchange(split, join, self.tree.cells, "cells: gather", size=self.size(table), beside=models)
+
+    def size(self, table: Table) -> int:
+        """Bytes of a table's records on their way."""
+        return 8 * table.rows * (len(self.columns) + 1)
+
+    def grown(self, records: Piece, cells: int) -> CellTree:
+        """Cuts through records."""
+        return grow_tree(self.units(records[1]), self.words(records[0]), min(cells, max(1, len(records[0]))))
 
     def units(self, values: Floats) -> Floats:
         """A block (columns x rows) in clustering units."""
-        return (values - self.scale.mean[:, None]) / self.scale.sd[:, None]
+        return self.scale.upright.to_units(values)
 
     def words(self, positions: Integers) -> NDArray[np.uint64]:
         """What decides between records with equal projections."""
@@ -83,173 +96,116 @@ class ShardModel(NamedTuple):
 
 
 class FittedShard(NamedTuple):
-    """A shard's model, and what came of it: for the figures of the whole."""
+    """A shard's model and, for the figures of the whole, what came of it: released rows by key, how often each."""
 
     model: ShardModel
     figures: CellFigures
-    rows: Floats  # groups x columns
-    sizes: Integers  # groups
+    rows: Piece
 
 
-class _Cell(NamedTuple):
-    """The records of one cell: which of the shard they are, where in the table, and in clustering units."""
+class CellGroup(NamedTuple):
+    """Variables masked in cells; the models stay where the cells are."""
 
-    records: NDArray[np.intp]
-    positions: Integers
-    block: Floats
+    variables: Variables
+    figures: GroupFigures
+    shards: Shards
+    method: CellMethod
+    models: Collection[ShardModel]
+
+    def mask_table(self, table: Table) -> Table:
+        """The table with these variables masked: its records go to their cells and back."""
+        shards = self.shards
+        masked = shards.exchange(table, partial(_mask_shard, shards, self.method), self.models)
+        back = sent_back(table, masked, _values, "cells: back", size=shards.size(table))
+        return table.with_columns(shards.columns, back)
 
 
-def shards_of(table: Table, columns: Sequence[str], scale: Scale, cell_size: int, key: Subkey, who: str) -> Shards:
-    """The shards of a table: one for every few cells, by cuts through a sample of the records."""
+def fit_in_cells(
+    table: Table, variables: Variables, method: CellMethod, size: int, expected: float, key: Subkey, who: str
+) -> CellGroup:
+    """Fit a method to the cells of a table; equal rows of different cells count as one group."""
+    shards = _shards_of(table, variables, size, key.subkey("cells"), who)
+    gathered = shards.exchange(table, joined_rows).with_positions()
+    fitted = gathered.persist_checkpointed(partial(_fit_shard, shards, method), "cells: fit")
+    parts = fitted.reduce(attrgetter("figures"), CellFigures.plus, "cells: figures")
+    sizes = merged_sizes(fitted.transform(attrgetter("rows")), table.rows, "cells: sizes")
+    figures = group_figures(variables.columns, variables.signs, expected, sizes, parts)
+    return CellGroup(variables, figures, shards, method, fitted.persist(attrgetter("model"), "cells: keep"))
+
+
+def _shards_of(table: Table, variables: Variables, cell_size: int, key: Subkey, who: str) -> Shards:
+    """One shard for every few cells, by cuts through a sample of the records."""
+    columns = variables.columns
+    no_cuts = CellTree(np.empty((0, len(columns))), np.empty(0), np.empty(0, np.uint64), np.empty((0, 2), np.int64))
+    shards = Shards(columns, variables.scale, no_cuts, np.array([table.rows]), cell_size, key, who)
     count = min(_MOST_SHARDS, -(-table.rows // (_CELLS_PER_SHARD * cell_size)))
-    shards = Shards(tuple(columns), scale, _no_cuts(len(columns)), np.array([table.rows]), cell_size, key, who)
     if count == 1:
         return shards
-    share = min(1.0, _SAMPLED_PER_SHARD * count / table.rows)
-    sample = hold_joined(table.on_floats(columns, partial(_sample, shards, share)), _joined, table.blocks, "sample")
-    (grown,) = map_blocks(partial(_grow, shards, count), sample, "cells: cuts")
-    tree, shares = grown
+    sampled = partial(_sample, key.subkey("sample"), min(1.0, _SAMPLED_PER_SHARD * count / table.rows))
+    sample = table.floats(columns).with_positions().persist_joined(sampled, joined_rows, "sample")
+    ((tree, shares),) = sample.map(partial(_grow, shards, count), "cells: cuts")
     ends = np.round(table.rows * np.cumsum(shares) / shares.sum()).astype(np.int64)
     return shards._replace(tree=tree, records=np.diff(ends, prepend=0))
 
 
-def _no_cuts(columns: int) -> CellTree:
-    return CellTree(np.empty((0, columns)), np.empty(0), np.empty(0, np.uint64), np.empty((0, 2), np.int64))
-
-
-def _sample(shards: Shards, share: float, columns: Sequence[Floats], span: Span) -> Piece:
-    chosen = np.flatnonzero(record_uniforms(shards.key.subkey("sample"), span.first, len(columns[0])) < share)
-    return chosen + span.first, np.array([column[chosen] for column in columns])
-
-
-def _joined(pieces: Sequence[Piece]) -> Piece:
-    """Records of several pieces as one, in the order of their positions."""
-    positions = np.concatenate([piece[0] for piece in pieces])
-    values = np.concatenate([piece[1] for piece in pieces], axis=1)
-    order = np.argsort(positions, kind="stable")
-    return positions[order], np.ascontiguousarray(values[:, order])
-
-
-def _grow(shards: Shards, count: int, records: Piece, span: Span) -> tuple[CellTree, Integers]:
+def _grow(shards: Shards, count: int, records: Piece) -> tuple[CellTree, Integers]:
     """The cuts, and each shard's share of the clusters: as if the sample had one for every few of its records."""
-    positions, values = records
-    block, words = shards.units(values), shards.words(positions)
-    tree = grow_tree(block, words, min(count, len(positions)))
-    shard_of, left = route(block, words, tree), []
-    for number in range(tree.cells):
-        part = np.ascontiguousarray(block[:, shard_of == number])
-        uniforms = record_uniforms(shards.key.subkey(f"shares {number}"), 0, part.shape[1])
-        left.append(spread_out(part, np.ones(part.shape[1]), uniforms[:, None]).left)
-    return tree, share_out(left, block.shape[1] // _SAMPLED_PER_CLUSTER)
+    tree, left = shards.grown(records, count), []
+    for number, (_, _, block) in enumerate(_cells(shards, tree, records)):
+        uniforms = record_uniforms(shards.key.subkey(f"shares {number}"), 0, block.shape[1])
+        left.append(spread_out(block, np.ones(block.shape[1]), uniforms[:, None]).left)
+    return tree, share_out(left, len(records[0]) // _SAMPLED_PER_CLUSTER)
 
 
-def _exchanged(table: Table, shards: Shards, join: Callable[..., Piece], beside: Sequence[Run] | None) -> list[Run]:
-    split = table.on_floats(shards.columns, partial(_split, shards))
-    size = 8 * table.rows * (len(shards.columns) + 1)
-    return hold_exchanged(split, join, table.blocks, shards.spans, "cells: gather", size=size, beside=beside)
+def _sample(key: Subkey, share: float, columns: Sequence[Floats], position: Position) -> Piece:
+    sampled = np.flatnonzero(record_uniforms(key, position.first, len(columns[0])) < share)
+    return sampled + position.first, np.array([column[sampled] for column in columns])
 
 
-def _split(shards: Shards, columns: Sequence[Floats], span: Span) -> list[Piece]:
+def _split(shards: Shards, columns: Sequence[Floats], position: Position) -> list[Piece]:
     """A block's records by shard, with their positions."""
     values = np.array(columns)
     require_finite_rows(list(values), shards.columns, shards.who, "grouped")
-    words = record_words(shards.key.subkey("ties"), span.first, values.shape[1])
-    owner = route(shards.units(values), words, shards.tree)
-    order = np.argsort(owner, kind="stable")
-    ends = np.searchsorted(owner[order], np.arange(shards.tree.cells + 1))
-    parts = [order[low:high] for low, high in pairwise(ends)]
-    return [(part + span.first, values[:, part]) for part in parts]
+    words = record_words(shards.key.subkey("ties"), position.first, values.shape[1])
+    parts = rows_by_target(route(shards.units(values), words, shards.tree), shards.tree.cells)
+    return [(part + position.first, values[:, part]) for part in parts]
 
 
-def fit_shards(table: Table, shards: Shards, method: CellMethod) -> list[Run]:
-    """Every shard fitted to its records, persisted as FittedShard."""
-    gathered = _exchanged(table, shards, _gathered, None)
-    return hold_dear(partial(_fit_shard, shards, method), gathered, "cells: fit")
-
-
-def _gathered(pieces: list[Piece], span: Span) -> Piece:
-    return _joined(pieces)
-
-
-def _fit_shard(shards: Shards, method: CellMethod, records: Piece, span: Span) -> FittedShard:
-    positions, values = records
-    parts = max(1, -(-len(positions) // shards.cell_size))
-    tree = grow_tree(shards.units(values), shards.words(positions), parts)
+def _fit_shard(shards: Shards, method: CellMethod, records: Piece, position: Position) -> FittedShard:
+    tree = shards.grown(records, max(1, -(-len(records[0]) // shards.cell_size)))
     cells = list(_cells(shards, tree, records))
-    keys = [shards.key.subkey(f"cell {span.number} {number}") for number in range(len(cells))]
-    models = method.fit_cells([cell.block for cell in cells], keys, int(shards.records[span.number]))
+    keys = [shards.key.subkey(f"cell {position.number} {number}") for number in range(len(cells))]
+    models = method.fit_cells([block for _, _, block in cells], keys, int(shards.records[position.number]))
     figures, rows, sizes = [], [], []
-    for cell, model in zip(cells, models, strict=True):
-        groups, released = method.mask_cell(cell.block, cell.positions, model)
-        shares = method.weight_shares(cell.block, model)
-        figures.append(cell_figures(cell.block, groups, shards.scale.to_units(released), released, shares))
+    for (_, positions, block), model in zip(cells, models, strict=True):
+        groups, released = method.mask_cell(block, positions, model)
+        shares = method.weight_shares(block, model)
+        figures.append(cell_figures(block, groups, shards.scale.to_units(released), released, shares))
         rows.append(released)
         sizes.append(np.bincount(groups, minlength=len(released)))
-    whole = figures[0]
-    for one in figures[1:]:
-        whole = whole.plus(one)
-    return FittedShard(ShardModel(tree, models), whole, np.concatenate(rows), np.concatenate(sizes))
+    counts = counted_floats(np.concatenate(rows), np.concatenate(sizes))
+    return FittedShard(ShardModel(tree, models), reduce(CellFigures.plus, figures), counts)
 
 
-def _cells(shards: Shards, tree: CellTree, records: Piece) -> Iterator[_Cell]:
+def _cells(shards: Shards, tree: CellTree, records: Piece) -> Iterator[tuple[NDArray[np.intp], Integers, Floats]]:
+    """Of each cell: which of the shard's records it has, their positions, and the records in clustering units."""
     positions, values = records
     block = shards.units(values)
     cell_of = route(block, shards.words(positions), tree)
     for number in range(tree.cells):
         rows = np.flatnonzero(cell_of == number)
-        yield _Cell(rows, positions[rows], np.ascontiguousarray(block[:, rows]))
+        yield rows, positions[rows], np.ascontiguousarray(block[:, rows])
 
 
-def figures_of(fitted: list[Run], records: int) -> tuple[CellFigures, GroupSizes]:
-    """The figures of all cells together, and the sizes of all groups: equal rows of different cells are one group."""
-    figures = reduce_blocks(_figures, CellFigures.plus, fitted, "cells: figures")
-    return figures, sizes_of(_counted, fitted, records, "cells: sizes")
-
-
-def _figures(content: FittedShard, span: Span) -> CellFigures:
-    return content.figures
-
-
-def _counted(content: FittedShard, span: Span) -> Piece:
-    return counted_floats(content.rows, content.sizes)
-
-
-def models_of(fitted: list[Run]) -> list[Run]:
-    """The models of fitted shards alone, persisted."""
-    return hold_blocks(_model_of, fitted, "cells: keep")
-
-
-def _model_of(content: FittedShard, span: Span) -> ShardModel:
-    return content.model
-
-
-def masked_table(table: Table, shards: Shards, method: CellMethod, models: list[Run]) -> Table:
-    """The table with its records masked in their cells and back at their positions."""
-    masked = _exchanged(table, shards, partial(_mask_shard, shards, method), models)
-    firsts = np.array([block.first for block in table.blocks] + [table.rows])
-    spans = [Span(number, block.first) for number, block in enumerate(table.blocks)]
-    size = 8 * table.rows * (len(shards.columns) + 1)
-    back = hold_exchanged(partial(_split_back, firsts), _at_positions, masked, spans, "cells: back", size=size)
-    return table.with_columns(shards.columns, back)
-
-
-def _mask_shard(
-    shards: Shards, method: CellMethod, pieces: list[Piece], span: Span, model: ShardModel
-) -> tuple[Integers, Floats]:
-    records = _joined(pieces)
+def _mask_shard(shards: Shards, method: CellMethod, pieces: list[Piece], model: ShardModel) -> Piece:
+    records = joined_rows(pieces)
     masked = np.empty(records[1].shape)
-    for cell, fitted in zip(_cells(shards, model.tree, records), model.cells, strict=True):
-        if len(cell.records):
-            groups, rows = method.mask_cell(cell.block, cell.positions, fitted)
-            masked[:, cell.records] = rows[groups].T
+    for (members, positions, block), fitted in zip(_cells(shards, model.tree, records), model.cells, strict=True):
+        if len(members):
+            groups, rows = method.mask_cell(block, positions, fitted)
+            masked[:, members] = rows[groups].T
     return records[0], masked
 
 
-def _split_back(firsts: Integers, content: Piece, span: Span) -> list[Piece]:
-    positions, values = content
-    ends = np.searchsorted(positions, firsts)
-    return [(positions[low:high], values[:, low:high]) for low, high in pairwise(ends)]
-
-
-def _at_positions(pieces: list[Piece], span: Span) -> tuple[Floats]:
-    return (_joined(pieces)[1],)
+def _values(pieces: list[Piece]) -> Piece:
+    return joined_rows(pieces)[1:]

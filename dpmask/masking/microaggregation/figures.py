@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import ClassVar, NamedTuple
+from operator import add
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.fuzzy.center_sums import labels
-from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Exhibit, Result, Term
+from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Exhibit, Result, Term, worst
+from dpmask.table.columns import Floats
 from dpmask.table.grouping import GroupSizes
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
@@ -43,21 +44,12 @@ class CellFigures(NamedTuple):
 
     def plus(self, other: CellFigures) -> CellFigures:
         """Both parts together."""
-        return CellFigures(
-            self.records + other.records,
-            min(self.smallest_cell, other.smallest_cell),
-            max(self.largest_cell, other.largest_cell),
-            self.cells + other.cells,
-            self.squares + other.squares,
-            np.minimum(self.low, other.low),
-            np.maximum(self.high, other.high),
-            self.rows + other.rows,
-            self.on_records + other.on_records,
-            min(self.nearest, other.nearest),
-            self.centers + other.centers,
-            self.dominated + other.dominated,
-            max(self.largest_share, other.largest_share),
-        )
+        return CellFigures(*(merge(*parts) for merge, *parts in zip(_MERGES, self, other, strict=True)))
+
+
+_Merge = Callable[[Any, Any], Any]
+_MERGES: tuple[_Merge, ...] = (add, min, max, add, add, np.minimum, np.maximum, add, add, min, add, add, max)
+"""How each of the fields is merged."""
 
 
 def cell_figures(block: Floats, groups: Integers, units: Floats, rows: Floats, shares: Floats) -> CellFigures:
@@ -154,8 +146,6 @@ def _histogram(sizes: GroupSizes) -> dict[str, int]:
 
 _SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata release"
 _GUIDE = "dpmask explain microaggregation"
-
-
 _DRAWN = {
     "expected_size": Exhibit("number", "records in a group, expected"),
     "smallest": Exhibit("number", "records in the smallest group of equal rows"),
@@ -204,25 +194,12 @@ class MicroaggregationFigures(Result):
     }
     exhibits: ClassVar[Mapping[str, Exhibit]] = {"groups": Exhibit("sections", "Groups of", of=_DRAWN)}
 
-    @property
-    def smallest(self) -> int:
-        """Records in the smallest group of equal rows."""
-        return min(group.smallest for group in self.groups)
-
-    @property
-    def below_k(self) -> float:
-        """The largest share of records in groups smaller than expected."""
-        return max(group.below_k for group in self.groups)
-
-    @property
-    def on_records(self) -> float:
-        """The largest share of released rows that lie on a record."""
-        return max(group.on_records for group in self.groups)
-
-    @property
-    def dominated(self) -> float:
-        """The largest share of centres of which one record makes up more than half."""
-        return max(group.dominated for group in self.groups)
+    smallest = worst("groups", "smallest", min, "Records in the smallest group of equal rows.")
+    below_k = worst("groups", "below_k", max, "The largest share of records in groups smaller than expected.")
+    on_records = worst("groups", "on_records", max, "The largest share of released rows that lie on a record.")
+    dominated = worst(
+        "groups", "dominated", max, "The largest share of centres of which one record makes up more than half."
+    )
 
     @property
     def loss(self) -> float:

@@ -23,39 +23,25 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.clustering.iteration import Model, Records, off_records, solve
 from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at
+from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.cells import share_out
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
 from dpmask.kernels.fuzzy.draws import closeness, draw_centers
 from dpmask.kernels.fuzzy.starts import spread_out
 from dpmask.kernels.microaggregation import merge_small
-from dpmask.masking.method import Method
-from dpmask.masking.microaggregation.figures import MicroaggregationFigures
-from dpmask.masking.microaggregation.grouped_release import (
-    FittedGroup,
-    FittedSharedRows,
-    bound_key,
-    figures_of_groups,
-    fit_in_cells,
-    settle_groups,
-)
-from dpmask.masking.microaggregation.variables import Variables, checked_covariance, make_variables
+from dpmask.masking.microaggregation.cells import Integers, fit_in_cells
+from dpmask.masking.microaggregation.grouped_release import FittedGroup, FittedSharedRows, SharedRowsMethod
+from dpmask.masking.microaggregation.variables import Variables
 from dpmask.masking.microaggregation.whole_table import Sharpness, fit_whole_table
-from dpmask.parameters import require_integer, require_number
-from dpmask.results import Result
+from dpmask.parameters import require_integer, require_number, require_texts
+from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 _FUZZINESS = 1.1
-_CELL = 4000
-_CLUSTERS_IN_A_CELL = 100
-_LARGEST_CELL = 100_000
 _FEW_CLUSTERS = 500
 _MOST_CLUSTERS = 5
 """Times the average that a cell may have."""
@@ -68,7 +54,7 @@ _DECREASE = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class FuzzyMicroaggregation(Method["FittedFuzzyMicroaggregation"]):
+class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
     """Every record takes the values of a cluster centre that it draws by its memberships.
 
     Parameters
@@ -114,81 +100,70 @@ class FuzzyMicroaggregation(Method["FittedFuzzyMicroaggregation"]):
     minimum_size: int | None = None
     cell_size: int | None = None
 
-    passes: ClassVar[int] = 3
-    figures: ClassVar[type[Result] | None] = MicroaggregationFigures
+    purpose: ClassVar[str] = "fuzzy microaggregation"
 
     def __post_init__(self) -> None:
-        settle_groups(self)
+        self.settle_groups()
         if (self.k is None) == (self.clusters is None):
             raise JobError(f"{self.who}: give either k (records in a group) or clusters, and not both.")
-        for name, least in (("k", 2), ("clusters", 1), ("minimum_size", 2), ("cell_size", 4)):
+        for name, least in (("k", 2), ("clusters", 1), ("minimum_size", 2)):
             if getattr(self, name) is not None:
                 require_integer(self, name, at_least=least)
         self._check_model()
-        texts = (self.constraints,) if isinstance(self.constraints, str) else tuple(self.constraints)
-        object.__setattr__(self, "constraints", texts)
-        if self.cell_size is not None:
-            self._check_cell_size(self.cell_size)
+        require_texts(self, "constraints")
+        self.check_cell_size()
 
     def _check_model(self) -> None:
-        fuzzy, entropic = (self.fuzziness, self.draw_fuzziness), (self.entropy, self.draw_entropy)
-        if any(one is not None for one in fuzzy) and any(one is not None for one in entropic):
+        fuzzy, entropic = ("fuzziness", "draw_fuzziness"), ("entropy", "draw_entropy")
+        given = [name for name in fuzzy + entropic if getattr(self, name) is not None]
+        if set(given).intersection(fuzzy) and set(given).intersection(entropic):
             raise JobError(f"{self.who}: give fuzziness and draw_fuzziness, or entropy and draw_entropy; not of both.")
-        if self.entropy is None and self.draw_entropy is not None:
+        if given == ["draw_entropy"]:
             raise JobError(f"{self.who}: draw_entropy needs entropy.")
-        for name in ("fuzziness", "draw_fuzziness"):
-            if getattr(self, name) is not None:
-                require_number(self, name, at_least=1)
-        for name in ("entropy", "draw_entropy"):
-            if getattr(self, name) is not None:
-                require_number(self, name, above=0)
+        for name in given:
+            require_number(self, name, **({"at_least": 1} if name in fuzzy else {"above": 0}))
 
-    def _check_cell_size(self, size: int) -> None:
-        if size > _LARGEST_CELL:
-            raise JobError(f"{self.who}: cell_size must be at most {_LARGEST_CELL}; got {size}.")
-        least = 2 * max(self.k or 1, self.minimum_size or 1)
-        if size < least:
-            raise JobError(f"{self.who}: cell_size must be at least {least}, twice k and minimum_size; got {size}.")
+    @property
+    def least(self) -> int:
+        """Records that a released row is shared by, at least."""
+        return self.minimum_size or 1
+
+    @property
+    def fewest(self) -> int:
+        """Records that a table must have."""
+        return max(super().fewest, self.clusters or 1)
+
+    def _sizes(self, rows: int) -> tuple[Fraction, int]:
+        """Records of a cluster, and the most of a cell: the whole table when it takes few clusters."""
+        per_cluster = Fraction(self.k) if self.k is not None else Fraction(rows, self.clusters or 1)
+        few = rows // per_cluster <= _FEW_CLUSTERS
+        return per_cluster, self.cell_size or (rows if few else self.default_cell_size(per_cluster))
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_microaggregation.py."""
-        per_cluster = Fraction(self.k) if self.k is not None else Fraction(rows, self.clusters or 1)
-        size = self.cell_size or self._default_cell_size(rows, int(rows // per_cluster), per_cluster)
+        per_cluster, size = self._sizes(rows)
         clusters = max(1.0, min(rows, size) / float(per_cluster))
         return sum(_PASS_SECONDS * rows * clusters * (_OVERHEAD + len(group)) for group in self.groups)
 
     def fit_table(self, table: Table, key: Subkey) -> FittedFuzzyMicroaggregation:
         """Find the clusters of every cell."""
-        least = max(self.k or 1, self.clusters or 1, self.minimum_size or 1)
-        found = checked_covariance(table, self.columns, least, self.who)
-        own = bound_key(key, f"fuzzy microaggregation {self!r}", table, self.columns, found)
-        variables = make_variables(table.masked_schema, found, self.groups, self.constraints, self.who)
-        parts = tuple(self._fit_group(table, one, own.subkey(f"group {n}")) for n, one in enumerate(variables))
-        return FittedFuzzyMicroaggregation(self, own, parts, figures_of_groups(parts))
+        return FittedFuzzyMicroaggregation(self, *self.fit_groups(table, key))
 
-    def _fit_group(self, table: Table, variables: Variables, key: Subkey) -> FittedGroup:
-        per_cluster = Fraction(self.k) if self.k is not None else Fraction(table.rows, self.clusters or 1)
-        clusters = int(table.rows // per_cluster)
-        size = self.cell_size or self._default_cell_size(table.rows, clusters, per_cluster)
+    def fit_group(self, table: Table, variables: Variables, key: Subkey) -> FittedGroup:
+        """One group of variables, clustered in cells, or as a whole where a large table takes few clusters."""
+        per_cluster, size = self._sizes(table.rows)
         in_a_cell = max(1, int(min(size, table.rows) // per_cluster))
         if self.fuzziness is not None and self.fuzziness > largest_fuzziness(in_a_cell):
             raise JobError(
                 f"{self.who}: fuzziness {self.fuzziness:g} is too large for {in_a_cell} clusters: memberships to that "
                 f"power vanish. The largest is {largest_fuzziness(in_a_cell):.4g}."
             )
-        decrease = 0.0 if table.rows <= size else _DECREASE
-        method = FuzzyCells(variables, self, per_cluster, decrease, key.subkey("draw"))
-        if table.rows <= size and table.rows > _LARGEST_CELL:
-            least = self.minimum_size or 1
-            return fit_whole_table(table, variables, method, self.clustering, clusters, least, key, self.who)
+        whole = table.rows <= size
+        method = FuzzyCells(variables, self, per_cluster, 0.0 if whole else _DECREASE, key.subkey("draw"))
+        if whole and table.rows > current_limits().largest_cell:
+            clusters = int(table.rows // per_cluster)
+            return fit_whole_table(table, variables, method.draw, self.clustering, clusters, self.least, key, self.who)
         return fit_in_cells(table, variables, method, size, float(per_cluster), key, self.who)
-
-    def _default_cell_size(self, rows: int, clusters: int, per_cluster: Fraction) -> int:
-        """4000, or room for a hundred clusters; the whole table when it takes few clusters."""
-        if clusters <= _FEW_CLUSTERS:
-            return rows
-        least = 2 * max(int(per_cluster), self.minimum_size or 1)
-        return max(_CELL, least, min(int(_CLUSTERS_IN_A_CELL * per_cluster), _LARGEST_CELL))
 
     @property
     def clustering(self) -> Sharpness:
@@ -250,7 +225,7 @@ class FuzzyCells:
 
     def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record and the groups' rows: drawn, merged where too small, and on the grid."""
-        least = self.method.minimum_size or 1
+        least = self.method.least
         if block.shape[1] < least:
             raise InputError(
                 f"{self.method.who}: a cell has fewer than {least} records of this table. Fit to this table."
@@ -275,7 +250,6 @@ class FittedFuzzyMicroaggregation(FittedSharedRows):
     def statement(self) -> str:
         """What a reader of the release may know."""
         method = self.method
-        together = "; ".join(", ".join(part.variables.columns) for part in self.parts)
         size = f"{method.k} records each" if method.k else f"{method.clusters} groups"
         least = f" No row is shared by fewer than {method.minimum_size} records." if method.minimum_size else ""
         constraints = f" Every record satisfies {', '.join(method.constraints)}." if method.constraints else ""
@@ -283,9 +257,10 @@ class FittedFuzzyMicroaggregation(FittedSharedRows):
             f"clusters with {method.clustering.describe()}, each record's centre drawn with {method.drawing.describe()}"
         )
         return (
-            f"The values of {together} were replaced by those of fuzzy cluster centres, variables that stand together "
-            f"as one row (fuzzy microaggregation, Torra 2020; {size} expected; {how}).{least}{constraints} Means are "
-            "nearly kept; variances are smaller, and correlations tend to be stronger, than those of the originals."
+            f"The values of {self.together} were replaced by those of fuzzy cluster centres, variables that stand "
+            f"together as one row (fuzzy microaggregation, Torra 2020; {size} expected; {how}).{least}{constraints} "
+            "Means are nearly kept; variances are smaller, and correlations tend to be stronger, than those of the "
+            "originals."
         )
 
     def weaknesses(self) -> list[str]:

@@ -1,101 +1,93 @@
-"""What methods that release groups of equal rows have in common: groups of variables, parts, figures and claims."""
+"""What methods that release groups of equal rows have in common: groups of variables, cells, figures and claims."""
 
 from __future__ import annotations
 
-from abc import ABC
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from fractions import Fraction
+from typing import Any, ClassVar
 
 from dpmask.engine.draws import Subkey
-from dpmask.engine.passes import Run
+from dpmask.engine.limits import current_limits
 from dpmask.errors import JobError
-from dpmask.kernels.covariance import CovarianceSums
-from dpmask.masking.draw_purpose import table_identity
-from dpmask.masking.method import FittedMethod
-from dpmask.masking.microaggregation.cells import (
-    CellMethod,
-    Shards,
-    figures_of,
-    fit_shards,
-    masked_table,
-    models_of,
-    shards_of,
-)
-from dpmask.masking.microaggregation.figures import GroupFigures, MicroaggregationFigures, group_figures
-from dpmask.masking.microaggregation.variables import Variables
-from dpmask.parameters import require_columns
-from dpmask.results import Plain
+from dpmask.masking.draw_purpose import bound_key
+from dpmask.masking.method import Fitted, FittedMethod, Method
+from dpmask.masking.microaggregation.cells import CellGroup
+from dpmask.masking.microaggregation.figures import MicroaggregationFigures
+from dpmask.masking.microaggregation.variables import Variables, checked_covariance, make_variables
+from dpmask.masking.microaggregation.whole_table import WholeTableGroup
+from dpmask.parameters import require_columns, require_integer
+from dpmask.results import Plain, Result
 from dpmask.table.table import Table
 
+FittedGroup = CellGroup | WholeTableGroup
+"""One group of variables, fitted."""
+
+_CELL = 4000
+_GROUPS_IN_A_CELL = 100
 _MANY = 0.2
 _MOSTLY = 0.5
 
 
-class FittedGroup(Protocol):
-    """One group of variables, fitted."""
+class SharedRowsMethod(Method[Fitted], ABC):
+    """A method that masks each of its ``groups`` of columns by itself, large tables in cells."""
+
+    k: int | None
+    groups: tuple[tuple[str, ...], ...]
+    constraints: tuple[str, ...] = ()
+    cell_size: int | None
+    purpose: ClassVar[str]
+    """The first words of what its draws are for."""
+    passes: ClassVar[int] = 3
+    figures: ClassVar[type[Result] | None] = MicroaggregationFigures
 
     @property
-    def variables(self) -> Variables:
-        """The variables it masks together."""
+    @abstractmethod
+    def least(self) -> int:
+        """Records that a released row is shared by, at least."""
 
     @property
-    def figures(self) -> GroupFigures:
-        """What its groups came to."""
+    def fewest(self) -> int:
+        """Records that a table must have."""
+        return max(self.k or 1, self.least)
 
-    def mask_table(self, table: Table) -> Table:
-        """The table with these variables masked."""
+    @abstractmethod
+    def fit_group(self, table: Table, variables: Variables, key: Subkey) -> FittedGroup:
+        """One group of variables, fitted."""
 
+    def settle_groups(self) -> None:
+        """Make columns and groups agree: one group of all columns if none are given, all grouped columns otherwise."""
+        if isinstance(self.groups, str) or any(isinstance(group, str) for group in self.groups):
+            raise JobError(f"{self.who}: groups must be lists of columns, such as [[net, tax], [age, hours]].")
+        groups = tuple(tuple(group) for group in self.groups)
+        grouped = tuple(name for group in groups for name in group)
+        if not self.columns:
+            object.__setattr__(self, "columns", grouped)
+        require_columns(self, "columns")
+        if groups and (any(not group for group in groups) or sorted(grouped) != sorted(self.columns)):
+            raise JobError(f"{self.who}: groups must name each of the columns once, and no others.")
+        object.__setattr__(self, "groups", groups or (self.columns,))
 
-class CellGroup(NamedTuple):
-    """Variables masked in cells; the models stay where the cells are."""
+    def check_cell_size(self) -> None:
+        """Refuse cells that are too small for two groups, or too large for one task."""
+        if self.cell_size is not None:
+            require_integer(self, "cell_size", at_least=max(4, 2 * max(self.k or 1, self.least)))
+            most = current_limits().largest_cell
+            if self.cell_size > most:
+                raise JobError(f"{self.who}: cell_size must be at most {most}; got {self.cell_size}.")
 
-    variables: Variables
-    figures: GroupFigures
-    shards: Shards
-    method: CellMethod
-    models: list[Run]
+    def default_cell_size(self, per_group: Fraction | int) -> int:
+        """4000 records, or room for a hundred groups."""
+        room = min(int(_GROUPS_IN_A_CELL * per_group), current_limits().largest_cell)
+        return max(_CELL, room, 2 * max(int(per_group), self.least))
 
-    def mask_table(self, table: Table) -> Table:
-        """The table with these variables masked: its records go to their cells and back."""
-        return masked_table(table, self.shards, self.method, self.models)
-
-
-def fit_in_cells(
-    table: Table, variables: Variables, method: CellMethod, size: int, expected: float, key: Subkey, who: str
-) -> CellGroup:
-    """Fit a method to the cells of a table."""
-    shards = shards_of(table, variables.columns, variables.scale, size, key.subkey("cells"), who)
-    fitted = fit_shards(table, shards, method)
-    parts, sizes = figures_of(fitted, table.rows)
-    figures = group_figures(variables.columns, variables.signs, expected, sizes, parts)
-    return CellGroup(variables, figures, shards, method, models_of(fitted))
-
-
-def bound_key(key: Subkey, purpose: str, table: Table, columns: Sequence[str], found: CovarianceSums) -> Subkey:
-    """The key of draws for this purpose and this table alone."""
-    return key.subkey(f"{purpose} {table_identity(table, columns, found.values, found.low, found.high)}")
-
-
-def figures_of_groups(parts: Sequence[FittedGroup]) -> MicroaggregationFigures:
-    """The figures of all groups of variables."""
-    return MicroaggregationFigures(tuple(part.figures for part in parts))
-
-
-def settle_groups(method: Any) -> None:
-    """Make columns and groups agree: one group of all columns if none are given, all grouped columns otherwise."""
-    who = type(method).__name__
-    groups = method.groups
-    if isinstance(groups, str) or any(isinstance(group, str) for group in groups):
-        raise JobError(f"{who}: groups must be lists of columns, such as [[net, tax], [age, hours]].")
-    groups = tuple(tuple(group) for group in groups)
-    grouped = tuple(name for group in groups for name in group)
-    if not method.columns:
-        object.__setattr__(method, "columns", grouped)
-    require_columns(method, "columns")
-    if groups and (any(not group for group in groups) or sorted(grouped) != sorted(method.columns)):
-        raise JobError(f"{who}: groups must name each of the columns once, and no others.")
-    object.__setattr__(method, "groups", groups or (method.columns,))
+    def fit_groups(self, table: Table, key: Subkey) -> tuple[Subkey, tuple[FittedGroup, ...], MicroaggregationFigures]:
+        """The key of the draws, every group of variables, and what they came to."""
+        found = checked_covariance(table, self.columns, self.fewest, self.who)
+        own = bound_key(key, f"{self.purpose} {self!r}", table, self.columns, found)
+        variables = make_variables(table.masked_schema, found, self.groups, self.constraints, self.who)
+        parts = tuple(self.fit_group(table, one, own.subkey(f"group {n}")) for n, one in enumerate(variables))
+        return own, parts, MicroaggregationFigures(tuple(part.figures for part in parts))
 
 
 @dataclass(frozen=True)
@@ -113,14 +105,18 @@ class FittedSharedRows(FittedMethod, ABC):
             table = part.mask_table(table)
         return table
 
+    @property
+    def together(self) -> str:
+        """The columns, those of a group together."""
+        return "; ".join(", ".join(part.variables.columns) for part in self.parts)
+
     def claims(self) -> list[dict[str, Plain]]:
         """What the released files can be checked for: sizes of groups, and constraints."""
-        least = self.method.minimum_size or 0
         found = []
         for part in self.parts:
             claim: dict[str, Plain] = {"columns": list(part.variables.columns)}
-            if least:
-                claim["smallest_group"] = least
+            if self.method.least > 1:
+                claim["smallest_group"] = self.method.least
             if part.variables.texts:
                 claim["constraints"] = list(part.variables.texts)
             if len(claim) > 1:
@@ -132,7 +128,7 @@ class FittedSharedRows(FittedMethod, ABC):
         found = []
         for part in self.parts:
             names, figures = ", ".join(part.variables.columns), part.figures
-            if figures.below_k > _MANY and not self.method.minimum_size:
+            if figures.below_k > _MANY and self.method.least == 1:
                 found.append(
                     f"{self.who}: {figures.below_k:.0%} of the records of {names} are in groups smaller than "
                     f"{figures.expected_size:.4g}, the smallest has {figures.smallest}. minimum_size makes them larger."

@@ -19,37 +19,23 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.engine.draws import Subkey
-from dpmask.errors import InputError, JobError
+from dpmask.errors import InputError
 from dpmask.kernels.microaggregation import mdav
-from dpmask.masking.method import Method
-from dpmask.masking.microaggregation.figures import MicroaggregationFigures
-from dpmask.masking.microaggregation.grouped_release import (
-    FittedSharedRows,
-    bound_key,
-    figures_of_groups,
-    fit_in_cells,
-    settle_groups,
-)
-from dpmask.masking.microaggregation.variables import Variables, checked_covariance, make_variables
+from dpmask.masking.microaggregation.cells import CellGroup, Integers, fit_in_cells
+from dpmask.masking.microaggregation.grouped_release import FittedSharedRows, SharedRowsMethod
+from dpmask.masking.microaggregation.variables import Variables
 from dpmask.parameters import require_integer
-from dpmask.results import Result
+from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-_CELL = 4000
-_GROUPS_IN_A_CELL = 100
-_LARGEST_CELL = 100_000
 _PAIR_SECONDS = 2e-9
 """What plans count for each pair of records that are compared, and column, divided by k."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Microaggregation(Method["FittedMicroaggregation"]):
+class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
     """Groups of k to 2k - 1 similar records, each released as its group's mean (MDAV).
 
     Parameters
@@ -77,41 +63,35 @@ class Microaggregation(Method["FittedMicroaggregation"]):
     groups: tuple[tuple[str, ...], ...] = ()
     cell_size: int | None = None
 
-    passes: ClassVar[int] = 3
-    figures: ClassVar[type[Result] | None] = MicroaggregationFigures
+    purpose: ClassVar[str] = "microaggregation"
 
     def __post_init__(self) -> None:
-        settle_groups(self)
+        self.settle_groups()
         require_integer(self, "k", at_least=2)
-        if self.cell_size is not None:
-            require_integer(self, "cell_size", at_least=2 * self.k)
-            if self.cell_size > _LARGEST_CELL:
-                raise JobError(f"{self.who}: cell_size must be at most {_LARGEST_CELL}; got {self.cell_size}.")
+        self.check_cell_size()
 
     @property
-    def minimum_size(self) -> int:
+    def least(self) -> int:
         """Every released row is shared by so many records."""
         return self.k
 
+    @property
+    def size(self) -> int:
+        """The most records that are compared with each other."""
+        return self.cell_size or self.default_cell_size(self.k)
+
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_microaggregation.py."""
-        return sum(_PAIR_SECONDS * rows * min(rows, self._size) / self.k * len(group) for group in self.groups)
-
-    @property
-    def _size(self) -> int:
-        return self.cell_size or max(_CELL, min(_GROUPS_IN_A_CELL * self.k, _LARGEST_CELL), 2 * self.k)
+        return sum(_PAIR_SECONDS * rows * min(rows, self.size) / self.k * len(group) for group in self.groups)
 
     def fit_table(self, table: Table, key: Subkey) -> FittedMicroaggregation:
         """Find the cells, and what grouping inside them comes to."""
-        found = checked_covariance(table, self.columns, self.k, self.who)
-        own = bound_key(key, f"microaggregation {self!r}", table, self.columns, found)
-        parts = tuple(
-            fit_in_cells(
-                table, one, MdavCells(one, self.k), self._size, float(self.k), own.subkey(f"group {n}"), self.who
-            )
-            for n, one in enumerate(make_variables(table.masked_schema, found, self.groups, (), self.who))
-        )
-        return FittedMicroaggregation(self, own, parts, figures_of_groups(parts))
+        return FittedMicroaggregation(self, *self.fit_groups(table, key))
+
+    def fit_group(self, table: Table, variables: Variables, key: Subkey) -> CellGroup:
+        """One group of variables, grouped in cells."""
+        method = MdavCells(variables, self.k)
+        return fit_in_cells(table, variables, method, self.size, float(self.k), key, self.who)
 
 
 @dataclass(frozen=True)
@@ -147,9 +127,8 @@ class FittedMicroaggregation(FittedSharedRows):
 
     def statement(self) -> str:
         """What a reader of the release may know."""
-        together = "; ".join(", ".join(part.variables.columns) for part in self.parts)
         return (
-            f"The values of {together} were replaced by the means of groups of {self.method.k} to "
+            f"The values of {self.together} were replaced by the means of groups of {self.method.k} to "
             f"{2 * self.method.k - 1} similar records, variables that stand together as one row (microaggregation, "
             "MDAV). Means are kept, but for rounding to the columns' types; variances are smaller, and correlations "
             "tend to be stronger, than those of the originals."

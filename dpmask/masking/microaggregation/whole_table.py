@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
 from dpmask.engine.draws import Subkey, record_uniforms
-from dpmask.engine.passes import Span, reduce_blocks
+from dpmask.engine.tasks import Position
 from dpmask.kernels.fuzzy.draws import Closeness, closeness, merge_closeness
 from dpmask.kernels.keys import counted_floats
 from dpmask.kernels.microaggregation import merge_small
@@ -21,12 +21,13 @@ from dpmask.lake.reading import Rows
 from dpmask.masking.microaggregation.figures import GroupFigures, group_figures, whole_figures
 from dpmask.masking.microaggregation.variables import Variables
 from dpmask.table.checks import require_finite_rows
-from dpmask.table.columns import floats, require_numeric, with_floats
+from dpmask.table.columns import Floats, floats, require_numeric, with_floats
 from dpmask.table.grouping import sizes_in
 from dpmask.table.table import Table
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Draw = Callable[[Floats, Floats, Floats], Integers]
+"""The centre that each record draws: from a block, uniform draws and centres, in clustering units."""
 
 
 class Sharpness(NamedTuple):
@@ -38,13 +39,6 @@ class Sharpness(NamedTuple):
     def describe(self) -> str:
         """In words."""
         return f"fuzziness {self.fuzziness:g}" if self.entropy is None else f"entropy {self.entropy:g}"
-
-
-class Drawing(Protocol):
-    """How records draw a centre."""
-
-    def draw(self, block: Floats, uniforms: Floats, centers: Floats) -> Integers:
-        """The centre that each record draws; the block and the centres in clustering units."""
 
 
 class WholeTableGroup(NamedTuple):
@@ -64,7 +58,7 @@ class DrawnRows:
     """A step that gives every record the row of the centre it draws."""
 
     variables: Variables
-    drawing: Drawing
+    draw: Draw
     centers: Floats  # clustering units
     place: Integers  # the group that each centre is in
     rows: Floats  # of the groups, as released
@@ -88,7 +82,7 @@ class DrawnRows:
         block = self.variables.scale.to_units(np.array(columns).T).T
         require_finite_rows(list(block), self.inputs, self.who, "grouped")
         uniforms = record_uniforms(self.key, first, block.shape[1])
-        return block, self.place[self.drawing.draw(block, uniforms, self.centers)]
+        return block, self.place[self.draw(block, uniforms, self.centers)]
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block with the rows of its groups."""
@@ -102,30 +96,10 @@ class DrawnRows:
         return schema
 
 
-class _Drawn(NamedTuple):
-    """One block's share of the draws: how many records drew each, and how near they are."""
-
-    sizes: Integers
-    near: Closeness
-
-    def plus(self, other: _Drawn) -> _Drawn:
-        return _Drawn(self.sizes + other.sizes, merge_closeness(self.near, other.near))
-
-
-class _Moved(NamedTuple):
-    """How far a block's records are from their rows, and the rows from the nearest of them."""
-
-    squares: Floats
-    nearest: Floats
-
-    def plus(self, other: _Moved) -> _Moved:
-        return _Moved(self.squares + other.squares, np.minimum(self.nearest, other.nearest))
-
-
 def fit_whole_table(
     table: Table,
     variables: Variables,
-    drawing: Drawing,
+    draw: Draw,
     model: Sharpness,
     clusters: int,
     minimum: int,
@@ -142,30 +116,41 @@ def fit_whole_table(
         fitted = method.fit(table, columns=columns, key=key.subkey("clusters"))
     centers = variables.scale.to_units(fitted.centers)
     draws = key.subkey("draw")
-    alone = DrawnRows(variables, drawing, centers, np.arange(clusters), fitted.centers, draws, who)
-    drawn = reduce_blocks(
-        table.on_floats(columns, partial(_drawn, alone, model)), _Drawn.plus, table.blocks, f"{who}: draws"
-    )
-    merged = merge_small(variables.to_original(centers), drawn.sizes, variables.scale.sd, minimum)
+    alone = DrawnRows(variables, draw, centers, np.arange(clusters), fitted.centers, draws, who)
+    records = table.floats(columns).with_positions()
+    sizes, near = records.reduce(partial(_drawn, alone, model), _merge_drawn, f"{who}: draws")
+    merged = merge_small(variables.to_original(centers), sizes, variables.scale.sd, minimum)
     rows = variables.finished(merged.rows)
-    step = DrawnRows(variables, drawing, centers, _filled(merged.place, centers), rows, draws, who)
-    moved = reduce_blocks(table.on_floats(columns, partial(_moved, step)), _Moved.plus, table.blocks, f"{who}: figures")
-    parts = whole_figures(table.rows, moved.squares, rows, np.sqrt(moved.nearest), drawn.near.share)
-    sizes = sizes_in(counted_floats(rows, merged.sizes)[2])
-    figures = group_figures(columns, variables.signs, table.rows / clusters, sizes, parts)
+    step = DrawnRows(variables, draw, centers, _filled(merged.place, centers), rows, draws, who)
+    squares, nearest = records.reduce(partial(_moved, step), _merge_moved, f"{who}: figures")
+    parts = whole_figures(table.rows, squares, rows, np.sqrt(nearest), near.share)
+    groups = sizes_in(counted_floats(rows, merged.sizes)[2])
+    figures = group_figures(columns, variables.signs, table.rows / clusters, groups, parts)
     return WholeTableGroup(variables, figures, step)
 
 
-def _drawn(step: DrawnRows, model: Sharpness, columns: Sequence[Floats], span: Span) -> _Drawn:
-    block, groups = step.groups(columns, span.first)
+def _drawn(
+    step: DrawnRows, model: Sharpness, columns: Sequence[Floats], position: Position
+) -> tuple[Integers, Closeness]:
+    """How many of a block's records drew each centre, and how near they are."""
+    block, groups = step.groups(columns, position.first)
     near = closeness(block, step.centers, fuzziness=model.fuzziness, entropy=model.entropy)
-    return _Drawn(np.bincount(groups, minlength=len(step.centers)), near)
+    return np.bincount(groups, minlength=len(step.centers)), near
 
 
-def _moved(step: DrawnRows, columns: Sequence[Floats], span: Span) -> _Moved:
-    block, groups = step.groups(columns, span.first)
+def _merge_drawn(left: tuple[Integers, Closeness], right: tuple[Integers, Closeness]) -> tuple[Integers, Closeness]:
+    return left[0] + right[0], merge_closeness(left[1], right[1])
+
+
+def _moved(step: DrawnRows, columns: Sequence[Floats], position: Position) -> tuple[Floats, Floats]:
+    """How far a block's records are from their rows, and the rows from the nearest of them, squared."""
+    block, groups = step.groups(columns, position.first)
     units = step.variables.scale.to_units(step.rows)
-    return _Moved(((block - units[groups].T) ** 2).sum(axis=1), closeness(block, units, fuzziness=1.0).nearest)
+    return ((block - units[groups].T) ** 2).sum(axis=1), closeness(block, units, fuzziness=1.0).nearest
+
+
+def _merge_moved(left: tuple[Floats, Floats], right: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    return left[0] + right[0], np.minimum(left[1], right[1])
 
 
 def _filled(place: Integers, centers: Floats) -> Integers:

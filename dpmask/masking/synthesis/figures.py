@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Exhibit, Result, Term
+from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Exhibit, Result, Term, worst
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -58,15 +59,7 @@ class SynthesisSums(NamedTuple):
 
     def plus(self, other: SynthesisSums) -> SynthesisSums:
         """Both parts together."""
-        return SynthesisSums(
-            self.values + other.values,
-            self.reproduced + other.reproduced,
-            self.on_plane + other.on_plane,
-            self.clipped + other.clipped,
-            self.rounded + other.rounded,
-            self.squares + other.squares,
-            tuple(one + two for one, two in zip(self.sizes, other.sizes, strict=True)),
-        )
+        return SynthesisSums._make([*map(add, self[:-1], other[:-1]), tuple(map(add, self.sizes, other.sizes))])
 
 
 @dataclass(frozen=True)
@@ -103,8 +96,6 @@ class ColumnFigures:
 
 
 _GUIDE = "dpmask explain regression_synthesis"
-
-
 _MODELS = {
     "columns": Exhibit("text", "dependents"),
     "models": Exhibit("number"),
@@ -160,25 +151,19 @@ class SynthesisFigures(Result):
         "rounded": Term("Values that were rounded to their type.", NEUTRAL, _GUIDE),
     }
 
-    @property
-    def smallest(self) -> int:
-        """Records of the smallest model."""
-        return min(group.smallest for group in self.models)
-
-    @property
-    def small(self) -> float:
-        """The largest share of records whose model has at most two records for each coefficient."""
-        return max(group.small for group in self.models)
-
-    @property
-    def reproduced(self) -> float:
-        """The largest share of a dependent's values that are released as they were."""
-        return max(column.reproduced for column in self.columns)
-
-    @property
-    def on_planes(self) -> float:
-        """The largest share of a dependent's values that equal their model's prediction, rounded to their type."""
-        return max(column.on_plane for column in self.columns)
+    smallest = worst("models", "smallest", min, "Records of the smallest model.")
+    small = worst(
+        "models", "small", max, "The largest share of records whose model has at most two records for each coefficient."
+    )
+    reproduced = worst(
+        "columns", "reproduced", max, "The largest share of a dependent's values that are released as they were."
+    )
+    on_planes = worst(
+        "columns",
+        "on_plane",
+        max,
+        "The largest share of a dependent's values that equal their model's prediction, rounded to their type.",
+    )
 
     @property
     def loss(self) -> float:

@@ -21,22 +21,18 @@ from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units
-from dpmask.engine.draws import Subkey, record_normals
-from dpmask.engine.passes import Span
+from dpmask.engine.draws import Subkey
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
 from dpmask.kernels.regression.gram import gram_of, values_at
 from dpmask.kernels.regression.least_squares import inverted, lower_root
 from dpmask.lake.reading import Rows
-from dpmask.masking.synthesis.figures import synthesis_figures
-from dpmask.masking.synthesis.values import FittedSynthesis, SynthesisMethod, sums_of
+from dpmask.masking.synthesis.values import Draws, FittedSynthesis, Integers, SynthesisMethod
 from dpmask.parameters import require_choice
+from dpmask.table.columns import Floats
 from dpmask.table.table import Table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _DESCRIPTIONS = {
     "A": "the values that a linear regression on {inputs} predicts: a refit gives the same coefficients, and no "
@@ -97,10 +93,7 @@ class IPSO(SynthesisMethod["FittedIPSO"]):
         own = self.bound_key(key, "ipso", table, design)
         draws = Draws(self.dependents if self.variant != "A" else (), own.subkey("residuals"))
         recipe = self._recipe(regress(table, design, draws), draws)
-        synthesiser = self.synthesiser(table, design, recipe)
-        sums = sums_of(table, synthesiser, [1])
-        figures = synthesis_figures(sums, [self.dependents], self.dependents, [0], design.width)
-        return FittedIPSO(self, own, synthesiser, figures)
+        return FittedIPSO(self, own, *self.synthesised(table, design, recipe, [self.dependents], [1]))
 
     def _recipe(self, found: Regression, draws: Draws) -> Obfuscation:
         t = len(self.dependents)
@@ -119,18 +112,6 @@ class IPSO(SynthesisMethod["FittedIPSO"]):
         return Obfuscation(found.coefficients[:, :t], found.coefficients[:, t:], mixing, draws)
 
 
-class Draws(NamedTuple):
-    """Standard normal draws of each record, one for each name; no names, no draws."""
-
-    names: tuple[str, ...]
-    key: Subkey
-
-    def at(self, first: int, count: int) -> Floats:
-        """Names x rows for the records from position ``first`` on."""
-        draws = [record_normals(self.key.subkey(name), first, count) for name in self.names]
-        return np.array(draws).reshape(len(self.names), count)
-
-
 class Regression(NamedTuple):
     """Dependents, then draws, on Z: what least squares gives for all of them together."""
 
@@ -140,25 +121,14 @@ class Regression(NamedTuple):
     degrees: int  # records without missing values that weigh something, less the rank
 
 
-class Gram(NamedTuple):
-    """One block's share of a regression."""
-
-    products: Floats  # of (z, residuals), weighted
-    records: int
-
-    def plus(self, other: Gram) -> Gram:
-        """Both parts together."""
-        return Gram(self.products + other.products, self.records + other.records)
-
-
 def regress(table: Table, design: Design, draws: Draws) -> Regression:
     """Least squares by two passes of Gram matrices: the second one corrects what rounding left in the first."""
     p = design.width
     total = len(design.dependents) + len(draws.names)
     coefficients, products, rank, records = np.zeros((p, total)), np.empty((total, total)), 0, 0
     for number in (1, 2):
-        task = partial(_gram, design, draws, coefficients)
-        gram, records = table.reduce_rows(design.all_columns, task, Gram.plus, f"{design.who}: regression {number}")
+        task, label = partial(_gram, design, draws, coefficients), f"{design.who}: regression {number}"
+        gram, records = table.select(design.all_columns).with_positions().reduce(task, _plus, label)
         inverse, rank = inverted(gram[:p, :p])
         correction = inverse @ gram[:p, p:]
         coefficients = coefficients + correction
@@ -166,13 +136,17 @@ def regress(table: Table, design: Design, draws: Draws) -> Regression:
     return Regression(coefficients, products, rank, records - rank)
 
 
-def _gram(design: Design, draws: Draws, coefficients: Floats, rows: Rows, span: Span) -> Gram:
-    """The Gram matrix of z and of the residuals of (y, draws), of the records that miss no value."""
-    units = design.weighted(rows, span)
-    both = units._replace(y=np.concatenate([units.y, draws.at(span.first, units.y.shape[1])]))
+def _gram(design: Design, draws: Draws, coefficients: Floats, rows: Rows, position: Position) -> tuple[Floats, int]:
+    """The weighted Gram matrix of z and of the residuals of (y, draws), and how many records miss no value."""
+    units = design.weighted(rows, position)
+    both = units._replace(y=np.concatenate([units.y, draws.at(position.first, units.y.shape[1])]))
     both = both.of(units.counted)
     block = np.concatenate([both.z, both.y - _linear(both.z, coefficients)])
-    return Gram(gram_of(block, both.weights), both.z.shape[1])
+    return gram_of(block, both.weights), both.z.shape[1]
+
+
+def _plus(left: tuple[Floats, int], right: tuple[Floats, int]) -> tuple[Floats, int]:
+    return left[0] + right[0], left[1] + right[1]
 
 
 def _linear(z: Floats, coefficients: Floats) -> Floats:
@@ -192,14 +166,13 @@ class Obfuscation(NamedTuple):
         """One model for all."""
         return [np.zeros(units.z.shape[1], np.int64)]
 
-    def predicted(self, units: Units) -> Floats:
-        """The regression's predictions, dependents x rows in its units."""
-        return _linear(units.z, self.coefficients)
-
-    def values(self, units: Units, first: int) -> Floats:
-        """The same, with residuals where they are drawn."""
+    def values(self, units: Units, first: int | None) -> Floats:
+        """The regression's predictions, dependents x rows in its units, with residuals where they are drawn."""
+        predicted = _linear(units.z, self.coefficients)
+        if first is None:
+            return predicted
         rest = self.draws.at(first, units.z.shape[1]) - _linear(units.z, self.of_draws)
-        return self.predicted(units) + _linear(rest, self.mixing)
+        return predicted + _linear(rest, self.mixing)
 
 
 @dataclass(frozen=True)

@@ -20,25 +20,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import add
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units
 from dpmask.clustering.fuzzy_c_regression import FuzzyCRegression, ModelSolution, fit_models
-from dpmask.engine.draws import Subkey, record_normals
-from dpmask.engine.passes import Span
+from dpmask.engine.draws import Subkey
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
 from dpmask.kernels.regression.gram import errors_at, values_at
 from dpmask.lake.reading import Rows
-from dpmask.masking.synthesis.figures import SynthesisFigures, synthesis_figures
-from dpmask.masking.synthesis.values import FittedSynthesis, Synthesiser, SynthesisMethod, sums_of
+from dpmask.masking.synthesis.values import Draws, FittedSynthesis, Integers, SynthesisMethod
 from dpmask.parameters import require_flag, require_integer
+from dpmask.table.columns import Floats
 from dpmask.table.table import Table
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _LEAST = 10
 _PER_COEFFICIENT = 2
@@ -127,16 +124,10 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
         ]
         if self.residual_noise:
             parts = _with_noise(table, design, parts)
-        synthesiser = self.synthesiser(table, design, Models(tuple(parts), self.dependents, own.subkey("residuals")))
-        figures = self._figures(table, synthesiser, parts)
-        return FittedRegressionSynthesis(self, own, synthesiser, figures, least)
-
-    def _figures(self, table: Table, synthesiser: Synthesiser, parts: Sequence[DependentModels]) -> SynthesisFigures:
-        left = [len(part.models) for part in parts]
-        names = [[self.dependents[place] for place in group] for group in self.groups]
-        gone = [self.clusters - count for count in left]
-        sums = sums_of(table, synthesiser, left)
-        return synthesis_figures(sums, names, self.dependents, gone, synthesiser.design.width)
+        names = [tuple(self.dependents[place] for place in group) for group in self.groups]
+        recipe = Models(tuple(parts), tuple(Draws(some, own.subkey("residuals")) for some in names))
+        synthesised = self.synthesised(table, design, recipe, names, [len(part.models) for part in parts])
+        return FittedRegressionSynthesis(self, own, *synthesised, least)
 
     def _large(self, solution: ModelSolution, least: int) -> Floats:
         """The models that enough records are nearest to. The others' records only add to these: one pass is enough."""
@@ -176,33 +167,21 @@ class Models(NamedTuple):
     """A recipe: the nearest model's prediction, with or without residuals of the record's own."""
 
     parts: tuple[DependentModels, ...]
-    dependents: tuple[str, ...]
-    key: Subkey
+    draws: tuple[Draws, ...]
 
     def labels(self, units: Units) -> list[Integers]:
         """The model of each record, for each group of dependents."""
         return [part.labels(units) for part in self.parts]
 
-    def predicted(self, units: Units) -> Floats:
-        """What the nearest models predict, dependents x rows in units of the regression."""
-        return self._values(units, None)
-
-    def values(self, units: Units, first: int) -> Floats:
-        """The same, with residuals where they are drawn."""
-        return self._values(units, first)
-
-    def _values(self, units: Units, first: int | None) -> Floats:
+    def values(self, units: Units, first: int | None) -> Floats:
+        """What the nearest models predict, dependents x rows in units of the regression, with residuals if drawn."""
         values: Floats = np.empty(units.y.shape)
-        for part in self.parts:
+        for part, draws in zip(self.parts, self.draws, strict=True):
             labels = part.labels(units)
             values[part.group] = values_at(units.z, part.models, labels)
             if part.factors is not None and first is not None:
-                values[part.group] += values_at(self._draws(part, first, units.z.shape[1]), part.factors, labels)
+                values[part.group] += values_at(draws.at(first, units.z.shape[1]), part.factors, labels)
         return values
-
-    def _draws(self, part: DependentModels, first: int, count: int) -> Floats:
-        names = [self.dependents[place] for place in part.group]
-        return np.array([record_normals(self.key.subkey(name), first, count) for name in names])
 
 
 class _Residuals(NamedTuple):
@@ -213,7 +192,7 @@ class _Residuals(NamedTuple):
     sizes: Integers  # models
 
     def plus(self, other: _Residuals) -> _Residuals:
-        return _Residuals(self.products + other.products, self.weights + other.weights, self.sizes + other.sizes)
+        return _Residuals._make(map(add, self, other))
 
     def roots(self, coefficients: int) -> Floats:
         """R with R'R the covariance, for each model; residuals may be of any rank."""
@@ -226,12 +205,13 @@ class _Residuals(NamedTuple):
 
 def _with_noise(table: Table, design: Design, parts: Sequence[DependentModels]) -> list[DependentModels]:
     """The parts with the roots of their models' residual covariances, from one pass."""
-    found = table.reduce_rows(design.all_columns, partial(_residuals, design, parts), _plus, f"{design.who}: residuals")
+    rows, label = table.select(design.all_columns).with_positions(), f"{design.who}: residuals"
+    found = rows.reduce(partial(_residuals, design, parts), _plus, label)
     return [part._replace(factors=one.roots(design.width)) for part, one in zip(parts, found, strict=True)]
 
 
-def _residuals(design: Design, parts: Sequence[DependentModels], rows: Rows, span: Span) -> list[_Residuals]:
-    units = design.complete(rows, span)
+def _residuals(design: Design, parts: Sequence[DependentModels], rows: Rows, position: Position) -> list[_Residuals]:
+    units = design.complete(rows, position)
     return [_part_residuals(part, units) for part in parts]
 
 

@@ -13,20 +13,19 @@ from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units, check_weight, make_design
 from dpmask.constraints.sets import parse_constraints
-from dpmask.engine.draws import Subkey
-from dpmask.engine.passes import Span
+from dpmask.engine.draws import Subkey, record_normals
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
 from dpmask.lake.reading import Rows
 from dpmask.masking.draw_purpose import table_identity
 from dpmask.masking.method import Fitted, FittedMethod, Method
-from dpmask.masking.synthesis.figures import SynthesisFigures, SynthesisSums, SyntheticValues
-from dpmask.parameters import require_choice, require_columns
+from dpmask.masking.synthesis.figures import SynthesisFigures, SynthesisSums, SyntheticValues, synthesis_figures
+from dpmask.parameters import require_choice, require_columns, require_texts
 from dpmask.results import Plain, Result
-from dpmask.table.columns import floats, require_numeric, rounding_step, type_range, with_missing
+from dpmask.table.columns import Floats, floats, require_numeric, rounding_step, type_range, with_missing
 from dpmask.table.encoders.one_hot import require_predictors
 from dpmask.table.table import Table
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _MUCH = 0.01
@@ -35,7 +34,6 @@ _MUCH = 0.01
 class Outputs(NamedTuple):
     """How a number becomes a value of its column: clipped to its bounds and put on the step of its type."""
 
-    columns: tuple[str, ...]
     lower: Floats
     upper: Floats
     steps: Floats  # 1 for integers, 0 for floats
@@ -60,17 +58,29 @@ def make_outputs(schema: Any, columns: Sequence[str], bounds: Sequence[str]) -> 
     lower = np.where(steps > 0.0, np.ceil(written.lower / whole) * whole, written.lower)
     upper = np.where(steps > 0.0, np.floor(written.upper / whole) * whole, written.upper)
     lowest, highest = np.array([type_range(kind) for kind in kinds]).T
-    return Outputs(tuple(columns), np.maximum(lower, lowest), np.minimum(upper, highest), steps)
+    return Outputs(np.maximum(lower, lowest), np.minimum(upper, highest), steps)
+
+
+class Draws(NamedTuple):
+    """Standard normal draws of each record, one for each name; no names, no draws."""
+
+    names: tuple[str, ...]
+    key: Subkey
+
+    def at(self, first: int, count: int) -> Floats:
+        """Names x rows for the records from position ``first`` on."""
+        draws = [record_normals(self.key.subkey(name), first, count) for name in self.names]
+        return np.array(draws).reshape(len(self.names), count)
 
 
 class Recipe(Protocol):
     """How records get synthetic values."""
 
-    def predicted(self, units: Units) -> Floats:
-        """The models' predictions: dependents x rows in units of the regression; NaN where z is missing."""
+    def values(self, units: Units, first: int | None) -> Floats:
+        """Dependents x rows in units of the regression, from position ``first`` on; NaN where z is missing.
 
-    def values(self, units: Units, first: int) -> Floats:
-        """Dependents x rows in units of the regression, from position ``first`` on; NaN where z is missing."""
+        Without a position they are the models' predictions alone.
+        """
 
     def labels(self, units: Units) -> list[Integers]:
         """The model of each record, for each group of dependents."""
@@ -93,23 +103,15 @@ class Synthesiser(NamedTuple):
         clipped = self.outputs.clipped(raw)
         return SyntheticValues(raw, clipped, self.outputs.rounded(clipped))
 
-    def sums(self, sizes: Sequence[int], rows: Rows, span: Span) -> SynthesisSums:
+    def sums(self, sizes: Sequence[int], rows: Rows, position: Position) -> SynthesisSums:
         """One block's share of the figures."""
-        units = self.design.weighted(rows, span)
-        values = self.values(units, span.first)
-        predicted = self.outputs.rounded(self.design.to_original(self.recipe.predicted(units)))
+        units = self.design.weighted(rows, position)
+        values = self.values(units, position.first)
+        predicted = self.outputs.rounded(self.design.to_original(self.recipe.values(units, None)))
         original = np.array([floats(rows, name) for name in self.design.dependents])
-        counted = units.counted
-        labels = [one[counted] for one in self.recipe.labels(units)]
+        labels = [one[units.counted] for one in self.recipe.labels(units)]
         counts = [np.bincount(one, minlength=size) for one, size in zip(labels, sizes, strict=True)]
         return SynthesisSums.of(original, predicted, values, self.design.outputs.sd, counts)
-
-
-def sums_of(table: Table, synthesiser: Synthesiser, sizes: Sequence[int]) -> SynthesisSums:
-    """What the figures of a whole table's synthetic values need, in one pass."""
-    design = synthesiser.design
-    task = partial(synthesiser.sums, sizes)
-    return table.reduce_rows(design.all_columns, task, SynthesisSums.plus, f"{design.who}: figures")
 
 
 class SynthesisMethod(Method[Fitted], ABC):
@@ -120,6 +122,7 @@ class SynthesisMethod(Method[Fitted], ABC):
     weight: str | None
     bounds: tuple[str, ...]
     nulls: str
+    clusters: int = 1
     figures: ClassVar[type[Result] | None] = SynthesisFigures
 
     @property
@@ -136,9 +139,8 @@ class SynthesisMethod(Method[Fitted], ABC):
             raise JobError(f"{self.who}: {', '.join(both)} must be either in dependents or in independents; got both.")
         check_weight(self.weight, [*self.dependents, *self.independents], self.who)
         require_choice(self, "nulls", ("refuse", "keep"))
-        texts = (self.bounds,) if isinstance(self.bounds, str) else tuple(self.bounds)
-        object.__setattr__(self, "bounds", texts)
-        if len(parse_constraints(texts, self.dependents).constants):
+        require_texts(self, "bounds")
+        if len(parse_constraints(self.bounds, self.dependents).constants):
             raise JobError(f"{self.who}: bounds must be of the form 'income >= 0'; got an equality.")
 
     def check(self, table: Table) -> None:
@@ -162,9 +164,20 @@ class SynthesisMethod(Method[Fitted], ABC):
         weights = f" {design.counted.weights}" if design.weight and design.weight not in table.changed else ""
         return key.subkey(f"{purpose} {self!r} {table_identity(table, *design.numbers())}{weights}")
 
-    def synthesiser(self, table: Table, design: Design, recipe: Recipe) -> Synthesiser:
-        """What turns records of this table into synthetic values."""
-        return Synthesiser(design, make_outputs(table.masked_schema, self.dependents, self.bounds), recipe)
+    def synthesised(
+        self, table: Table, design: Design, recipe: Recipe, groups: Sequence[Sequence[str]], models: Sequence[int]
+    ) -> tuple[Synthesiser, SynthesisFigures]:
+        """What turns records of this table into synthetic values, and what these come to, in one pass.
+
+        ``models`` says how many there are for each of the groups of dependents.
+        """
+        unknown = np.full_like(design.seen.low, np.nan)  # ranges are values of records; only the key needed them
+        kept = design._replace(seen=design.seen._replace(low=unknown, high=unknown))
+        found = Synthesiser(kept, make_outputs(table.masked_schema, self.dependents, self.bounds), recipe)
+        rows = table.select(design.all_columns).with_positions()
+        sums = rows.reduce(partial(found.sums, models), SynthesisSums.plus, f"{self.who}: figures")
+        dissolved = [self.clusters - count for count in models]
+        return found, synthesis_figures(sums, groups, self.dependents, dissolved, design.width)
 
 
 @dataclass(frozen=True)
@@ -192,7 +205,7 @@ class FittedSynthesis(FittedMethod, ABC):
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block with synthetic values."""
-        units = self.synthesiser.design.units(rows, Span(0, first))
+        units = self.synthesiser.design.units(rows, Position(0, first))
         if self.method.nulls == "refuse" and not units.whole.all():
             raise InputError(f"{self.who}: the table has missing values. nulls='keep' lets them stay missing.")
         for name, values in zip(self.changes, self.synthesiser.values(units, first).finished, strict=True):
