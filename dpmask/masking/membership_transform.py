@@ -69,9 +69,9 @@ class MembershipTransform(ColumnMethod["FittedMembershipTransform"]):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": [0, 60, 120]})
-    >>> method = MembershipTransform(columns=["age"], function="s", bounds={"age": [0, 120]})
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"age": [0, 60, 120]})
+    >>> method = dpmask.MembershipTransform(columns=["age"], function="s", bounds={"age": [0, 120]})
     >>> method.fit(people, seed=7).mask(people)["age"].tolist()
     [0.0, 0.5, 1.0]
 

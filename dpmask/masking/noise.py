@@ -60,9 +60,9 @@ class NoiseAddition(ColumnMethod["FittedNoise"]):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": [31, 45, 62, 28], "income": [2100.5, 3900.0, 2750.25, 1800.0]})
-    >>> fitted = NoiseAddition(columns=["income"], scale=0.1).fit(people, seed=7)
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"age": [31, 45, 62, 28], "income": [2100.5, 3900.0, 2750.25, 1800.0]})
+    >>> fitted = dpmask.NoiseAddition(columns=["income"], scale=0.1).fit(people, seed=7)
     >>> fitted
     <FittedNoise: income>
     >>> list(fitted.mask(people)["age"])

@@ -47,9 +47,9 @@ class RandomRotation(ColumnMethod["FittedRotation"]):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": [31.0, 45.0, 62.0], "hours": [40.0, 38.5, 20.0]})
-    >>> masked = RandomRotation(columns=["age", "hours"]).fit(people, seed=7).mask(people)
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"age": [31.0, 45.0, 62.0], "hours": [40.0, 38.5, 20.0]})
+    >>> masked = dpmask.RandomRotation(columns=["age", "hours"]).fit(people, seed=7).mask(people)
     >>> round(float((masked**2).sum().sum() - (people**2).sum().sum()), 6)
     0.0
 

@@ -65,9 +65,9 @@ class RankSwapping(ColumnMethod["FittedSwapping"]):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"income": range(1000, 1100)})
-    >>> masked = RankSwapping(columns=["income"], share=0.9, window=0.2).fit(people, seed=7).mask(people)
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"income": range(1000, 1100)})
+    >>> masked = dpmask.RankSwapping(columns=["income"], share=0.9, window=0.2).fit(people, seed=7).mask(people)
     >>> sorted(masked["income"]) == sorted(people["income"])
     True
 

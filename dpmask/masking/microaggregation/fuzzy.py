@@ -79,9 +79,9 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"net": [10.0, 11.0, 50.0, 52.0] * 5, "tax": [1.0, 2.0, 9.0, 10.0] * 5})
-    >>> method = FuzzyMicroaggregation(columns=["net", "tax"], k=10, minimum_size=5)
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"net": [10.0, 11.0, 50.0, 52.0] * 5, "tax": [1.0, 2.0, 9.0, 10.0] * 5})
+    >>> method = dpmask.FuzzyMicroaggregation(columns=["net", "tax"], k=10, minimum_size=5)
     >>> fitted = method.fit(people, seed=7)
     >>> fitted.figures.smallest >= 5
     True

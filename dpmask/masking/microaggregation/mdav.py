@@ -51,9 +51,9 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"income": [1000.0, 1200.0, 5000.0, 5200.0]})
-    >>> Microaggregation(columns=["income"], k=2).fit(people, seed=7).mask(people)["income"].tolist()
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"income": [1000.0, 1200.0, 5000.0, 5200.0]})
+    >>> dpmask.Microaggregation(columns=["income"], k=2).fit(people, seed=7).mask(people)["income"].tolist()
     [1100.0, 1100.0, 5100.0, 5100.0]
 
     """

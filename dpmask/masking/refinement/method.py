@@ -79,9 +79,9 @@ class TopDownRefinement(Method[FittedRefinement]):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": [21, 23, 25, 41, 43, 48], "town": ["x", "x", "x", "y", "y", "z"]})
-    >>> method = TopDownRefinement(requirements=[(["age", "town"], 2)], domains={"age": [0, 100]})
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"age": [21, 23, 25, 41, 43, 48], "town": ["x", "x", "x", "y", "y", "z"]})
+    >>> method = dpmask.TopDownRefinement(requirements=[(["age", "town"], 2)], domains={"age": [0, 100]})
     >>> fitted = method.fit(people, seed=1)
     >>> fitted.cuts
     {'age': [0.0, 41.0, 100.0], 'town': ['x', '*']}

@@ -65,9 +65,9 @@ class IPSO(SynthesisMethod["FittedIPSO"]):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": [20.0, 30, 40, 50, 60], "income": [1.0, 3, 2, 5, 4]})
-    >>> method = IPSO(variant="C", dependents=["income"], independents=["age"])
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"age": [20.0, 30, 40, 50, 60], "income": [1.0, 3, 2, 5, 4]})
+    >>> method = dpmask.IPSO(variant="C", dependents=["income"], independents=["age"])
     >>> masked = method.fit(people, seed=7).mask(people)
     >>> round(float(masked["income"].mean()), 6)
     3.0

@@ -71,9 +71,9 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> people = pd.DataFrame({"age": range(20, 60), "income": [900.0 + 7 * (n % 13) for n in range(40)]})
-    >>> method = RegressionSynthesis(dependents=["income"], independents=["age"], clusters=2, residual_noise=True)
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"age": range(20, 60), "income": [900.0 + 7 * (n % 13) for n in range(40)]})
+    >>> method = dpmask.RegressionSynthesis(dependents=["income"], independents=["age"], clusters=2)
     >>> fitted = method.fit(people, seed=7)
     >>> fitted.figures.smallest >= 10
     True
