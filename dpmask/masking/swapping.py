@@ -32,7 +32,7 @@ from dpmask.engine.exchange import Piece
 from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
-from dpmask.kernels.order.float_order import order_keys
+from dpmask.kernels.order.float_order import Positions, order_keys
 from dpmask.kernels.swapping import Cuts, shard_of, swapped
 from dpmask.lake.reading import Rows
 from dpmask.masking.column_method import ColumnMethod
@@ -120,7 +120,8 @@ def _windows(table: Table, columns: Sequence[str], counts: Sequence[int], sizes:
     limits = current_limits()
     shards = [max(limits.swap_shard_values, count // limits.swap_shards) for count in counts]
     ranks = {one[0]: _ranks(*one) for one in zip(counts, sizes, shards, strict=True)}
-    found, places = [np.empty(0)] * len(columns), [(np.empty(0, np.int64),) * 2] * len(columns)
+    none = np.empty(0, np.int64)
+    found, places = [np.empty(0)] * len(columns), [Positions(none, none)] * len(columns)
     if any(ranks.values()):
         ordered = order_statistics(table, columns, ranks.__getitem__, "swapping: cuts")
         found = [np.unique(one.values) for one in ordered]
