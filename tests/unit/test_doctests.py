@@ -15,7 +15,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda one: getattr(one, "__name__", one))
 def test_examples_run(module, name):
-    tests = doctest.DocTestFinder(recurse=False).find(getattr(module, name), name, globs={})
+    tests = doctest.DocTestFinder(recurse=False).find(getattr(module, name), name, globs={name: getattr(module, name)})
     examples = [example for one in tests for example in one.examples]
     assert examples or module is dpmask, f"the help of {name} has no example"
     said = []
