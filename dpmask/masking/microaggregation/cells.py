@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from dpmask.engine.draws import Subkey, record_uniforms, record_words, words_at
 from dpmask.engine.exchange import Piece, hold_exchanged
 from dpmask.engine.passes import Run, Span, hold_blocks, hold_dear, hold_joined, map_blocks, reduce_blocks
-from dpmask.kernels.cells import CellTree, grow_tree, route, share_out
-from dpmask.kernels.fuzzy.starts import spread_out
+from dpmask.kernels.cells import CellTree, count_gains, grow_tree, route, share_by_counts
 from dpmask.kernels.keys import counted_floats
 from dpmask.masking.microaggregation.figures import CellFigures, cell_figures
 from dpmask.table.checks import require_finite_rows
@@ -34,14 +33,19 @@ Integers = NDArray[np.int64]
 _CELLS_PER_SHARD = 8
 _MOST_SHARDS = 1024
 _SAMPLED_PER_SHARD = 256
-_SAMPLED_PER_CLUSTER = 4
 
 
 class CellMethod(Protocol):
     """What is done in one cell; blocks are columns x rows in clustering units."""
 
-    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], records: int) -> list[Floats]:
-        """The models of a shard's cells: rows of numbers, as many together as so many records are to have."""
+    def clusters(self, records: int) -> int:
+        """How many rows the models of so many records have together; 0 where there are no models."""
+
+    def gains(self, blocks: Sequence[Floats], keys: Sequence[Subkey]) -> Floats:
+        """What each row beyond the first would gain in one of these cells."""
+
+    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
+        """The models of a shard's cells: so many rows of numbers together."""
 
     def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record, and the row that each group is released with, in original units."""
@@ -56,7 +60,6 @@ class Shards(NamedTuple):
     columns: tuple[str, ...]
     scale: Scale
     tree: CellTree
-    records: Integers  # for how many records each shard may have clusters; they add up to the table
     cell_size: int
     key: Subkey
     who: str
@@ -102,15 +105,13 @@ class _Cell(NamedTuple):
 def shards_of(table: Table, columns: Sequence[str], scale: Scale, cell_size: int, key: Subkey, who: str) -> Shards:
     """The shards of a table: one for every few cells, by cuts through a sample of the records."""
     count = min(_MOST_SHARDS, -(-table.rows // (_CELLS_PER_SHARD * cell_size)))
-    shards = Shards(tuple(columns), scale, _no_cuts(len(columns)), np.array([table.rows]), cell_size, key, who)
+    shards = Shards(tuple(columns), scale, _no_cuts(len(columns)), cell_size, key, who)
     if count == 1:
         return shards
     share = min(1.0, _SAMPLED_PER_SHARD * count / table.rows)
     sample = hold_joined(table.on_floats(columns, partial(_sample, shards, share)), _joined, table.blocks, "sample")
-    (grown,) = map_blocks(partial(_grow, shards, count), sample, "cells: cuts")
-    tree, shares = grown
-    ends = np.round(table.rows * np.cumsum(shares) / shares.sum()).astype(np.int64)
-    return shards._replace(tree=tree, records=np.diff(ends, prepend=0))
+    (tree,) = map_blocks(partial(_grow, shards, count), sample, "cells: cuts")
+    return shards._replace(tree=tree)
 
 
 def _no_cuts(columns: int) -> CellTree:
@@ -130,17 +131,9 @@ def _joined(pieces: Sequence[Piece]) -> Piece:
     return positions[order], np.ascontiguousarray(values[:, order])
 
 
-def _grow(shards: Shards, count: int, records: Piece, span: Span) -> tuple[CellTree, Integers]:
-    """The cuts, and each shard's share of the clusters: as if the sample had one for every few of its records."""
+def _grow(shards: Shards, count: int, records: Piece, span: Span) -> CellTree:
     positions, values = records
-    block, words = shards.units(values), shards.words(positions)
-    tree = grow_tree(block, words, min(count, len(positions)))
-    shard_of, left = route(block, words, tree), []
-    for number in range(tree.cells):
-        part = np.ascontiguousarray(block[:, shard_of == number])
-        uniforms = record_uniforms(shards.key.subkey(f"shares {number}"), 0, part.shape[1])
-        left.append(spread_out(part, np.ones(part.shape[1]), uniforms[:, None]).left)
-    return tree, share_out(left, block.shape[1] // _SAMPLED_PER_CLUSTER)
+    return grow_tree(shards.units(values), shards.words(positions), min(count, len(positions)))
 
 
 def _exchanged(table: Table, shards: Shards, join: Callable[..., Piece], beside: Sequence[Run] | None) -> list[Run]:
@@ -164,20 +157,42 @@ def _split(shards: Shards, columns: Sequence[Floats], span: Span) -> list[Piece]
 def fit_shards(table: Table, shards: Shards, method: CellMethod) -> list[Run]:
     """Every shard fitted to its records, persisted as FittedShard."""
     gathered = _exchanged(table, shards, _gathered, None)
-    return hold_dear(partial(_fit_shard, shards, method), gathered, "cells: fit")
+    clusters = _clusters(table.rows, shards, method, gathered)
+    return hold_dear(partial(_fit_shard, shards, method, clusters), gathered, "cells: fit")
+
+
+def _clusters(records: int, shards: Shards, method: CellMethod, gathered: list[Run]) -> Integers:
+    """How many clusters each shard gets: those that gain most in all of the cells, beside one for each cell."""
+    clusters = method.clusters(records)
+    if len(gathered) == 1 or not clusters:
+        return np.full(len(gathered), clusters)
+    counted = map_blocks(partial(_count_gains, shards, method), gathered, "cells: gains")
+    cells, counts = (np.array(part) for part in zip(*counted, strict=True))
+    return cells + share_by_counts(counts, max(clusters - int(cells.sum()), 0))
+
+
+def _count_gains(shards: Shards, method: CellMethod, records: Piece, span: Span) -> tuple[int, Integers]:
+    """A shard's cells, and how many clusters would gain how much in them."""
+    _, cells, keys = _cut(shards, records, span)
+    return len(cells), count_gains(method.gains([cell.block for cell in cells], keys))
+
+
+def _cut(shards: Shards, records: Piece, span: Span) -> tuple[CellTree, list[_Cell], list[Subkey]]:
+    """A shard's tree, its cells, and the keys of their draws."""
+    positions, values = records
+    parts = max(1, -(-len(positions) // shards.cell_size))
+    tree = grow_tree(shards.units(values), shards.words(positions), parts)
+    keys = [shards.key.subkey(f"cell {span.number} {number}") for number in range(tree.cells)]
+    return tree, list(_cells(shards, tree, records)), keys
 
 
 def _gathered(pieces: list[Piece], span: Span) -> Piece:
     return _joined(pieces)
 
 
-def _fit_shard(shards: Shards, method: CellMethod, records: Piece, span: Span) -> FittedShard:
-    positions, values = records
-    parts = max(1, -(-len(positions) // shards.cell_size))
-    tree = grow_tree(shards.units(values), shards.words(positions), parts)
-    cells = list(_cells(shards, tree, records))
-    keys = [shards.key.subkey(f"cell {span.number} {number}") for number in range(len(cells))]
-    models = method.fit_cells([cell.block for cell in cells], keys, int(shards.records[span.number]))
+def _fit_shard(shards: Shards, method: CellMethod, clusters: Integers, records: Piece, span: Span) -> FittedShard:
+    tree, cells, keys = _cut(shards, records, span)
+    models = method.fit_cells([cell.block for cell in cells], keys, int(clusters[span.number]))
     figures, rows, sizes = [], [], []
     for cell, model in zip(cells, models, strict=True):
         groups, released = method.mask_cell(cell.block, cell.positions, model)
