@@ -1,6 +1,7 @@
 """Bringing centres to a fixed point v = F(v) in few passes over the data.
 
-A sample is clustered first, from several k-means++ starts, in one task. Then, with two grids, each pass over all the
+A sample is clustered first, from several k-means++ starts, in one task; single centres of the best are then moved to
+far records as long as that leads to a better one. Then, with two grids, each pass over all the
 data gives F(v) and the defect F(v) - F_sample(v), and the sample is solved again with that defect added, which costs no
 pass. Where the objective rises the plain step is taken instead, and after two failures accelerated plain steps go on
 alone: on skewed columns, with many clusters, corrections can fail without end. The last step is a plain pass.
@@ -33,9 +34,16 @@ _COARSE = 1e-4
 _SHARE = 0.01
 """The sample is solved to this share of the step of the last pass over all data."""
 _FAILURES = 2
-"""Two-grid corrections that may fail before they are given up."""
+"""Two-grid corrections, or rounds of swaps, that may fail before they are given up."""
 _GAIN = 1 / 3
 """A correction that does not bring the shift below this share of the last one has failed, too."""
+
+
+_SWAPPED, _ROUNDS = 3, 20
+"""So many clusters have other optima worth a search, and the most rounds of it; two without success end it."""
+_BETTER = 1e-7
+_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+"""Its multiples, modulo 1, fill the interval evenly."""
 
 
 class Records(NamedTuple):
@@ -131,12 +139,59 @@ def solve(
     decrease: float = 0.0,
 ) -> Solution:
     """The best of several starts on one block: all of them until it is clear where each goes, then the best one on."""
-    points = starts if model.feasible is None else project(starts, model.feasible)
-    if len(points) > 1:
-        points, objectives = _all_starts(model, records, points, max(shift, _COARSE), passes)
-        points = points[[int(np.argmin(objectives))]]
+    point = _feasible(model, starts[0])
+    if len(starts) > 1:
+        near = partial(_nearest_optima, model, records, shift=max(shift, _COARSE), passes=passes)
+        point = _swap(model, records, *near(starts), near, len(starts) // 2)
     one_pass = partial(_one_pass, model, records)
-    return descend(one_pass, points[0], shift, passes, accelerate=accelerate, decrease=decrease)
+    return descend(one_pass, point, shift, passes, accelerate=accelerate, decrease=decrease)
+
+
+def _swap(
+    model: Model,
+    records: Records,
+    best: Floats,
+    lowest: float,
+    near: Callable[[Floats], tuple[Floats, float]],
+    trials: int,
+) -> Floats:
+    """Leave an optimum for a better one: some of the centres, one in each trial, jump to far records.
+
+    Fränti (2018), "Efficiency of random swap clustering"; instead of drawn, records and centres are taken evenly, the
+    records by their squared distances to the nearest centre.
+    """
+    if len(best) < _SWAPPED:
+        return best
+    values, failures = np.nan_to_num(records.values), 0
+    for number in range(_ROUNDS):
+        mass = np.cumsum(_nearest(values, best) * (1.0 if records.weights is None else records.weights))
+        places = np.arange(number * trials, (number + 1) * trials)
+        far = np.searchsorted(mass, places * _GOLDEN % 1.0 * mass[-1], side="right").clip(max=len(mass) - 1)
+        swapped = np.repeat(best[None], trials, axis=0)
+        swapped[np.arange(trials), places % len(best)] = off_records(model, values, np.ones(len(mass)), [far])[0]
+        found, objective = near(swapped)
+        if objective < lowest * (1.0 - _BETTER):
+            best, lowest = found, objective
+        else:
+            failures += 1
+        if failures == _FAILURES:
+            break
+    return best
+
+
+def _nearest(values: Floats, centers: Floats) -> Floats:
+    """Each record's squared distance to its nearest centre."""
+    found = np.full(values.shape[1], np.inf)
+    for center in centers:
+        np.minimum(found, ((values - center[:, None]) ** 2).sum(axis=0), out=found)
+    return found
+
+
+def _nearest_optima(model: Model, records: Records, starts: Floats, shift: float, passes: int) -> tuple[Floats, float]:
+    """The best of the points near optima that these starts come to, and its objective."""
+    points, objectives = _all_starts(model, records, _feasible(model, starts), shift, passes)
+    best = int(np.argmin(objectives))
+    return points[best], float(objectives[best])
 
 
 def _all_starts(model: Model, records: Records, points: Floats, shift: float, passes: int) -> tuple[Floats, Floats]:

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
+_OCTAVES, _CLASSES = 128, 16
+
 
 class CellTree(NamedTuple):
     """The cuts, the root first. With no cut at all everything is one cell."""
@@ -74,13 +76,44 @@ def grow_tree(block: Floats, words: Words, cells: int) -> CellTree:
 def share_out(left: Sequence[Floats], centers: int) -> Integers:
     """How many of the centres each cell gets, at least one: so many that the squares they leave add up to the least.
 
-    ``left`` has for each cell the sum of squares that 1, 2, ... centres leave. What one more centre gains falls with
-    their number but for the luck of the draws, which the best falling fit takes out.
+    ``left`` has for each cell the sum of squares that 1, 2, ... centres leave.
     """
-    gains = [isotonic_regression(-np.diff(squares), increasing=False).x if len(squares) > 1 else [] for squares in left]
+    gains = [falling_gains(squares) for squares in left]
     cells = np.repeat(np.arange(len(left)), [len(gain) for gain in gains])
     best = np.argsort(-np.concatenate(gains), kind="stable")[: max(centers - len(left), 0)]
     shares: Integers = 1 + np.bincount(cells[best], minlength=len(left))
+    return shares
+
+
+def falling_gains(left: Floats) -> Floats:
+    """What each further centre gains, where 1, 2, ... of them leave these sums of squares.
+
+    It falls with their number but for the luck of the draws, which the best falling fit takes out.
+    """
+    if len(left) == 1:
+        return np.empty(0)
+    gains: Floats = isotonic_regression(-np.diff(left), increasing=False).x
+    return gains
+
+
+def count_gains(gains: Floats) -> Integers:
+    """How many gains lie in each of the 2048 classes, from the largest down: sixteen to an octave, of exact bounds."""
+    mantissa, exponent = np.frexp(gains)
+    octave = np.clip(exponent.astype(np.int64) + _OCTAVES // 2, 0, _OCTAVES - 1)
+    place = octave * _CLASSES + ((mantissa - 0.5) * 2 * _CLASSES).astype(np.int64).clip(0)
+    place[gains <= 0.0] = 0
+    return np.bincount(place, minlength=_OCTAVES * _CLASSES)[::-1]
+
+
+def share_by_counts(counts: Integers, centers: int) -> Integers:
+    """How many of the centres each row of ``count_gains`` gets: all of the largest classes, of the last its share."""
+    totals = counts.sum(axis=0)
+    last = int(np.searchsorted(np.cumsum(totals), centers))
+    if last == len(totals):
+        return counts.sum(axis=1)
+    above = counts[:, :last].sum(axis=1)
+    ends = np.cumsum(counts[:, last]) * (centers - above.sum()) // max(int(totals[last]), 1)
+    shares: Integers = above + np.diff(ends, prepend=0)
     return shares
 
 

@@ -199,10 +199,13 @@ def test_mdav_groups_have_k_to_2k_records():
     assert fitted.claims() == [{"columns": ["hours", "größe"], "smallest_group": 7}]
 
 
-@pytest.mark.parametrize(("cells_per_shard", "most"), [(8, 1.2), (1, 1.5)])  # shards share by a sample of few records
+@pytest.mark.parametrize("cells_per_shard", [8, 1])
 @pytest.mark.parametrize("file", ["eia.csv", "census_income_kdd.parquet"])
-def test_cells_of_skewed_data_lose_little(reference, monkeypatch, file, cells_per_shard, most):
-    """Clusters are shared out among cells, and cells that spread more get more: with n / k for each it was threefold."""
+def test_cells_of_skewed_data_lose_little(reference, monkeypatch, file, cells_per_shard):
+    """Clusters are shared out among the cells of all shards, and those that spread more get more.
+
+    With n / k for each cell it was threefold; with shards that share by a sample of few records, up to 1.44 times.
+    """
     monkeypatch.setattr(cells, "_CELLS_PER_SHARD", cells_per_shard)
     if file == "eia.csv":
         frame = pd.read_csv(reference / file).select_dtypes("number").drop(columns=["YEAR", "UTILITYID", "MONTH"])
@@ -212,10 +215,10 @@ def test_cells_of_skewed_data_lose_little(reference, monkeypatch, file, cells_pe
         frame = pd.read_parquet(reference / file, columns=columns).astype(float).sample(1500, random_state=0)
         frame = frame.reset_index(drop=True)
     losses = [
-        fuzzy(columns=list(frame), cell_size=size).fit(frame, seed=1).figures.loss
+        sum(fuzzy(columns=list(frame), cell_size=size).fit(frame, seed=seed).figures.loss for seed in (1, 2, 3))
         for size in (len(frame), len(frame) // 3 + 1)
     ]
-    assert losses[1] <= most * losses[0]
+    assert losses[1] <= 1.2 * losses[0]
 
 
 def test_few_clusters_are_fitted_to_the_whole_table(limit, client):

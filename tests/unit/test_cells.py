@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from dpmask.kernels.cells import grow_tree, principal_direction, projections, route, share_out
+from dpmask.kernels.cells import (
+    count_gains,
+    falling_gains,
+    grow_tree,
+    principal_direction,
+    projections,
+    route,
+    share_by_counts,
+    share_out,
+)
 
 
 def words_for(rows, seed=0):
@@ -160,3 +169,23 @@ def test_centers_go_where_they_gain_most():
     ]
     # a draw without luck is no reason to stop: gains 1 and 9 count as 5 each
     assert share_out([np.array([20.0, 19, 10]), np.array([10.0, 6])], 4).tolist() == [3, 1]
+
+
+def test_cells_that_are_apart_share_centres_as_if_they_were_together():
+    rng = np.random.default_rng(3)
+    left = [scale * np.cumsum(rng.random(40) ** 3)[::-1] for scale in (1.0, 1e-3, 1e6, 30.0, 0.0)]
+    counts = np.array([count_gains(falling_gains(one)) for one in left])
+    assert (counts.sum(axis=1) == 39).all()
+    for centers in (0, 1, 50, 100, 195, 300):
+        shares = share_by_counts(counts, centers)
+        assert shares.sum() == min(centers, 195)
+        np.testing.assert_allclose(shares, share_out(left, centers + 5) - 1, atol=4)  # but for gains of the last class
+
+
+def test_classes_of_gains_fall_and_halve_sixteen_times_to_an_octave():
+    gains = np.array([0.0, -1.0, 5e-324, 1.0, 1.0 + 1 / 16, 2.0, 1e300])
+    places = [int(np.flatnonzero(count_gains(np.array([gain])))[0]) for gain in gains]
+    assert places[:2] == [2047, 2047]
+    assert places[3] - places[4] == 1
+    assert places[3] - places[5] == 16
+    assert places == sorted(places, reverse=True)

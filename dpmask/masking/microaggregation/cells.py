@@ -20,8 +20,7 @@ from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, record_uniforms, record_words, words_at
 from dpmask.engine.exchange import Piece
 from dpmask.engine.tasks import Position
-from dpmask.kernels.cells import CellTree, grow_tree, route, share_out
-from dpmask.kernels.fuzzy.starts import spread_out
+from dpmask.kernels.cells import CellTree, count_gains, grow_tree, route, share_by_counts
 from dpmask.kernels.keys import counted_floats
 from dpmask.masking.microaggregation.figures import CellFigures, GroupFigures, cell_figures, group_figures
 from dpmask.masking.microaggregation.variables import Variables
@@ -33,18 +32,25 @@ from dpmask.table.routing import joined_rows, rows_by_target, sent_back
 from dpmask.table.table import Table
 
 Integers = NDArray[np.int64]
+_Cell = tuple[NDArray[np.intp], Integers, Floats]
+"""Which of a shard's records are in a cell, their positions, and the records in clustering units."""
 
 _CELLS_PER_SHARD = 8
 _MOST_SHARDS = 1024
 _SAMPLED_PER_SHARD = 256
-_SAMPLED_PER_CLUSTER = 4
 
 
 class CellMethod(Protocol):
     """What is done in one cell; blocks are columns x rows in clustering units."""
 
-    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], records: int) -> list[Floats]:
-        """The models of a shard's cells: rows of numbers, as many together as so many records are to have."""
+    def clusters(self, records: int) -> int:
+        """How many rows the models of so many records have together; 0 where there are no models."""
+
+    def gains(self, blocks: Sequence[Floats], keys: Sequence[Subkey]) -> Floats:
+        """What each row beyond the first would gain in one of these cells."""
+
+    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
+        """The models of a shard's cells: so many rows of numbers together."""
 
     def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record, and the row that each group is released with, in original units."""
@@ -59,7 +65,6 @@ class Shards(NamedTuple):
     columns: tuple[str, ...]
     scale: Scale
     tree: CellTree
-    records: Integers  # for how many records each shard may have clusters; they add up to the table
     cell_size: int
     key: Subkey
     who: str
@@ -125,8 +130,9 @@ def fit_in_cells(
 ) -> CellGroup:
     """Fit a method to the cells of a table; equal rows of different cells count as one group."""
     shards = _shards_of(table, variables, size, key.subkey("cells"), who)
-    gathered = shards.exchange(table, joined_rows).with_positions()
-    fitted = gathered.persist_checkpointed(partial(_fit_shard, shards, method), "cells: fit")
+    gathered = shards.exchange(table, joined_rows)
+    fit = partial(_fit_shard, shards, method, _clusters(table.rows, shards, method, gathered))
+    fitted = gathered.with_positions().persist_checkpointed(fit, "cells: fit")
     parts = fitted.reduce(attrgetter("figures"), CellFigures.plus, "cells: figures")
     sizes = merged_sizes(fitted.transform(attrgetter("rows")), table.rows, "cells: sizes")
     figures = group_figures(variables.columns, variables.signs, expected, sizes, parts)
@@ -137,24 +143,14 @@ def _shards_of(table: Table, variables: Variables, cell_size: int, key: Subkey, 
     """One shard for every few cells, by cuts through a sample of the records."""
     columns = variables.columns
     no_cuts = CellTree(np.empty((0, len(columns))), np.empty(0), np.empty(0, np.uint64), np.empty((0, 2), np.int64))
-    shards = Shards(columns, variables.scale, no_cuts, np.array([table.rows]), cell_size, key, who)
+    shards = Shards(columns, variables.scale, no_cuts, cell_size, key, who)
     count = min(_MOST_SHARDS, -(-table.rows // (_CELLS_PER_SHARD * cell_size)))
     if count == 1:
         return shards
     sampled = partial(_sample, key.subkey("sample"), min(1.0, _SAMPLED_PER_SHARD * count / table.rows))
     sample = table.floats(columns).with_positions().persist_joined(sampled, joined_rows, "sample")
-    ((tree, shares),) = sample.map(partial(_grow, shards, count), "cells: cuts")
-    ends = np.round(table.rows * np.cumsum(shares) / shares.sum()).astype(np.int64)
-    return shards._replace(tree=tree, records=np.diff(ends, prepend=0))
-
-
-def _grow(shards: Shards, count: int, records: Piece) -> tuple[CellTree, Integers]:
-    """The cuts, and each shard's share of the clusters: as if the sample had one for every few of its records."""
-    tree, left = shards.grown(records, count), []
-    for number, (_, _, block) in enumerate(_cells(shards, tree, records)):
-        uniforms = record_uniforms(shards.key.subkey(f"shares {number}"), 0, block.shape[1])
-        left.append(spread_out(block, np.ones(block.shape[1]), uniforms[:, None]).left)
-    return tree, share_out(left, len(records[0]) // _SAMPLED_PER_CLUSTER)
+    (tree,) = sample.map(partial(Shards.grown, shards, cells=count), "cells: cuts")
+    return shards._replace(tree=tree)
 
 
 def _sample(key: Subkey, share: float, columns: Sequence[Floats], position: Position) -> Piece:
@@ -171,11 +167,34 @@ def _split(shards: Shards, columns: Sequence[Floats], position: Position) -> lis
     return [(part + position.first, values[:, part]) for part in parts]
 
 
-def _fit_shard(shards: Shards, method: CellMethod, records: Piece, position: Position) -> FittedShard:
+def _clusters(records: int, shards: Shards, method: CellMethod, gathered: Collection[Piece]) -> Integers:
+    """How many clusters each shard gets: those that gain most in all of the cells, beside one for each cell."""
+    clusters = method.clusters(records)
+    if shards.tree.cells == 1 or not clusters:
+        return np.full(shards.tree.cells, clusters)
+    counted = gathered.with_positions().map(partial(_count_gains, shards, method), "cells: gains")
+    cells, counts = (np.array(part) for part in zip(*counted, strict=True))
+    return cells + share_by_counts(counts, max(clusters - int(cells.sum()), 0))
+
+
+def _count_gains(shards: Shards, method: CellMethod, records: Piece, position: Position) -> tuple[int, Integers]:
+    """A shard's cells, and how many clusters would gain how much in them."""
+    _, cells, keys = _cut(shards, records, position)
+    return len(cells), count_gains(method.gains([block for _, _, block in cells], keys))
+
+
+def _cut(shards: Shards, records: Piece, position: Position) -> tuple[CellTree, list[_Cell], list[Subkey]]:
+    """A shard's tree, its cells, and the keys of their draws."""
     tree = shards.grown(records, max(1, -(-len(records[0]) // shards.cell_size)))
-    cells = list(_cells(shards, tree, records))
-    keys = [shards.key.subkey(f"cell {position.number} {number}") for number in range(len(cells))]
-    models = method.fit_cells([block for _, _, block in cells], keys, int(shards.records[position.number]))
+    keys = [shards.key.subkey(f"cell {position.number} {number}") for number in range(tree.cells)]
+    return tree, list(_cells(shards, tree, records)), keys
+
+
+def _fit_shard(
+    shards: Shards, method: CellMethod, clusters: Integers, records: Piece, position: Position
+) -> FittedShard:
+    tree, cells, keys = _cut(shards, records, position)
+    models = method.fit_cells([block for _, _, block in cells], keys, int(clusters[position.number]))
     figures, rows, sizes = [], [], []
     for (_, positions, block), model in zip(cells, models, strict=True):
         groups, released = method.mask_cell(block, positions, model)
@@ -187,8 +206,8 @@ def _fit_shard(shards: Shards, method: CellMethod, records: Piece, position: Pos
     return FittedShard(ShardModel(tree, models), reduce(CellFigures.plus, figures), counts)
 
 
-def _cells(shards: Shards, tree: CellTree, records: Piece) -> Iterator[tuple[NDArray[np.intp], Integers, Floats]]:
-    """Of each cell: which of the shard's records it has, their positions, and the records in clustering units."""
+def _cells(shards: Shards, tree: CellTree, records: Piece) -> Iterator[_Cell]:
+    """The cells of a shard."""
     positions, values = records
     block = shards.units(values)
     cell_of = route(block, shards.words(positions), tree)

@@ -28,10 +28,10 @@ from dpmask.clustering.iteration import Model, Records, off_records, solve
 from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.cells import share_out
+from dpmask.kernels.cells import falling_gains, share_out
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
 from dpmask.kernels.fuzzy.draws import closeness, draw_centers
-from dpmask.kernels.fuzzy.starts import spread_out
+from dpmask.kernels.fuzzy.starts import Seeds, spread_out
 from dpmask.kernels.microaggregation import merge_small
 from dpmask.masking.microaggregation.cells import Integers, fit_in_cells
 from dpmask.masking.microaggregation.grouped_release import FittedGroup, FittedSharedRows, SharedRowsMethod
@@ -188,25 +188,36 @@ class FuzzyCells:
     decrease: float
     key: Subkey
 
-    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], records: int) -> list[Floats]:
+    def clusters(self, records: int) -> int:
+        """One for k records each."""
+        return int(records // self.per_cluster)
+
+    def gains(self, blocks: Sequence[Floats], keys: Sequence[Subkey]) -> Floats:
+        """What clusters beyond the first take off the squares in their cells."""
+        return np.concatenate([falling_gains(one.left) for one in self._seeds(blocks, keys, None)])
+
+    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
         """The centres of the cells' clusters, in clustering units; cells that spread more get more of them.
 
         Without cells clusters gather where records spread, and sparse ones have clusters of their own: with n / k for
         each cell the loss on skewed data was three times that of no cells.
         """
-        clusters = max(len(blocks), int(records // self.per_cluster))
-        weights = [np.ones(block.shape[1]) for block in blocks]
-        most = [self._most(block.shape[1], clusters if len(blocks) == 1 else None) for block in blocks]
-        draws = [record_uniforms(key, 0, count)[:, None] for key, count in zip(keys, most, strict=True)]
-        seeds = [spread_out(*one) for one in zip(blocks, weights, draws, strict=True)]
+        clusters = max(len(blocks), clusters)
+        seeds = self._seeds(blocks, keys, clusters if len(blocks) == 1 else None)
         shares = share_out([one.left for one in seeds], clusters)
         limits = self.variables.limits
         model = Model(*self.method.clustering, None, False, limits.units if limits else None)
         starts = [
-            off_records(model, block, weight, [one.records[:count]])
-            for block, weight, one, count in zip(blocks, weights, seeds, shares, strict=True)
+            off_records(model, block, np.ones(block.shape[1]), [one.records[:count]])
+            for block, one, count in zip(blocks, seeds, shares, strict=True)
         ]
         return [self._centers(model, block, start) for block, start in zip(blocks, starts, strict=True)]
+
+    def _seeds(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int | None) -> list[Seeds]:
+        """As many seeds of each cell as it may get clusters."""
+        most = [self._most(block.shape[1], clusters) for block in blocks]
+        draws = [record_uniforms(key, 0, count)[:, None] for key, count in zip(keys, most, strict=True)]
+        return [spread_out(block, np.ones(block.shape[1]), one) for block, one in zip(blocks, draws, strict=True)]
 
     def _most(self, rows: int, clusters: int | None) -> int:
         """How many clusters a cell may get."""

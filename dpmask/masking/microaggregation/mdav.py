@@ -101,7 +101,15 @@ class MdavCells:
     variables: Variables
     k: int
 
-    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], records: int) -> list[Floats]:
+    def clusters(self, records: int) -> int:
+        """There are no models."""
+        return 0
+
+    def gains(self, blocks: Sequence[Floats], keys: Sequence[Subkey]) -> Floats:
+        """So none gains anything."""
+        return np.empty(0)
+
+    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
         """Nothing is learnt."""
         return [np.empty((0, len(block))) for block in blocks]
 
