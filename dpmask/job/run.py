@@ -22,7 +22,7 @@ from dpmask.release.manifest import read_private_key
 _RESULT = "result.json"
 _INTERRUPTED = {
     False: "Interrupted; nothing was published.",
-    True: "Interrupted while publishing: the release may stand. JobRun the job again, or dpmask verify.",
+    True: "Interrupted while publishing: the release may stand. Run the job again, or dpmask verify.",
 }
 
 
@@ -38,7 +38,7 @@ def run_job(
     watcher: Watcher | None = None,
     record: Sink | None = None,
 ) -> Outcome:
-    """JobRun a job. The outcome, with its ``exit_code``, is also written to the private folder.
+    """Run a job. The outcome, with its ``exit_code``, is also written to the private folder.
 
     ``watcher`` follows the run's progress, ``record`` gets each of its events; ``metrics`` is a file for Prometheus.
     """

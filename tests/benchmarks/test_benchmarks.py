@@ -74,7 +74,7 @@ def test_memory(figures):
 
 
 def test_fuzzy(figures):
-    _, passes = bench_fuzzy.main(["--rows", "1e4", "--rounds", "1", "--large", "1e5", "--slow"])
+    _, passes = bench_fuzzy.main(["--rows", "1e4", "--rounds", "1", "--large", "3e5", "--slow"])
     assert passes <= 12
     ten, _, both, slow = figures()["fuzzy pass"]
     assert [limited(one) for one in (ten, both, slow)] == [
@@ -140,7 +140,7 @@ def test_refinement(figures, reference):
 
 
 def test_start(figures):
-    for found in bench_start.main(["--rows", "2e3"]):
+    for found in bench_start.main(["--rows", "2e4"]):
         assert 0 < found["warm"] < found["cold"]
     found = figures()
     assert limited(found["start: README's job"][0]) == ["cold"]
