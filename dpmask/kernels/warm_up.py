@@ -116,7 +116,7 @@ def _cells() -> None:
 def _starts() -> None:
     from dpmask.kernels.fuzzy.starts import spread_out
 
-    spread_out(_block(), np.ones(_ROWS), np.array([0.5]))
+    spread_out(_block(), np.ones(_ROWS), np.array([[0.5]]))
 
 
 def _labels() -> None:
