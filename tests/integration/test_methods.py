@@ -17,7 +17,7 @@ from dpmask.testing import check_method
 NEEDED = {"membership_transform": "its bounds are the extremes: without them nothing could be masked"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def mortal():
     """The client of a cluster of its own, whose workers may be killed: each has a nanny that starts it again."""
     from distributed import Client, LocalCluster
