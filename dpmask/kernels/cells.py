@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
+from dpmask.kernels.arrays import Floats, Integers, Words
 from dpmask.kernels.compile import compiled, read_only
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
+from dpmask.kernels.scipy_parts import falling_fit
+from dpmask.kernels.vector_math import total_of
 
 _OCTAVES, _CLASSES = 128, 16
 
@@ -92,8 +89,7 @@ def falling_gains(left: Floats) -> Floats:
     """
     if len(left) == 1:
         return np.empty(0)
-    gains: Floats = isotonic_regression(-np.diff(left), increasing=False).x
-    return gains
+    return falling_fit(-np.diff(left))
 
 
 def count_gains(gains: Floats) -> Integers:
@@ -120,18 +116,17 @@ def share_by_counts(counts: Integers, centers: int) -> Integers:
 def principal_direction(block: Floats) -> Floats:
     """The direction of the largest variance, of length 1; any direction where nothing varies."""
     covariance = np.zeros((len(block), len(block)))
-    _add_products(read_only(block), covariance)
+    _add_products(read_only(block), np.empty(block.shape), covariance)
     direction: Floats = np.linalg.eigh(covariance)[1][:, -1]
     return direction
 
 
 @compiled()
-def _add_products(block: Floats, products: Floats) -> None:
+def _add_products(block: Floats, centered: Floats, products: Floats) -> None:
     """The lower triangle of sum (x - mean)(x - mean)', which is the one that eigh reads."""
     columns, rows = block.shape
-    centered = np.empty((columns, rows))
     for s in range(columns):
-        mean = np.sum(block[s]) / rows
+        mean = total_of(block[s], rows) / rows
         for k in range(rows):
             centered[s, k] = block[s, k] - mean
     for s in range(columns):

@@ -19,12 +19,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from dpmask.kernels.arrays import Flags, Floats, Integers
 
 SUPERBLOCK = 4096
 SEXES = ("man", "woman")

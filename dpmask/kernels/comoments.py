@@ -17,12 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.compile import compiled
 from dpmask.kernels.moments import Moments
 from dpmask.kernels.vector_math import total_of
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 _POWERS = ((0, 0), (1, 0), (2, 0), (1, 1), (3, 0), (4, 0), (2, 1), (2, 2), (3, 1))
 _LEAST_ORDER = 2
@@ -83,11 +81,12 @@ def _without_gaps(columns: Sequence[Floats], order: int) -> CoMoments | None:
     center = np.array([_about_mean(values) for values in columns])
     low, high, total = np.full(count, np.inf), np.full(count, -np.inf), np.zeros(count)
     sums = np.zeros((len(_POWERS), count, count))
+    strip, square = np.empty((2, count, _STRIP))
     for start in range(0, size, _TILE):
         tile = np.array([values[start : start + _TILE] for values in columns])
         np.minimum(low, tile.min(axis=1), out=low)
         np.maximum(high, tile.max(axis=1), out=high)
-        _add_products(tile, center, tile.shape[1], order > _LEAST_ORDER, total, sums)
+        _add_products(tile, center, tile.shape[1], order > _LEAST_ORDER, strip, square, total, sums)
         if not np.isfinite(total).all():
             return None
     sums[0], sums[1] = size, total[:, None]
@@ -217,12 +216,13 @@ def _higher_sums(x: Floats, y: Floats, has_x: Floats, has_y: Floats, c: float, d
 
 
 @compiled()
-def _add_products(tile: Floats, center: Floats, rows: int, higher: bool, total: Floats, sums: Floats) -> None:
+def _add_products(
+    tile: Floats, center: Floats, rows: int, higher: bool, strip: Floats, square: Floats, total: Floats, sums: Floats
+) -> None:
     """Add the deviations from a centre, and the products of their powers of two columns."""
     columns = len(tile)
-    strip, square = np.empty((columns, _STRIP)), np.empty((columns, _STRIP))  # contiguous, so that loops vectorise
     for start in range(0, rows, _STRIP):
-        count = min(_STRIP, rows - start)
+        count = _STRIP if start + _STRIP < rows else rows - start
         for i in range(columns):
             for row in range(count):
                 strip[i, row] = tile[i, start + row] - center[i]

@@ -1,56 +1,23 @@
 """The one way to compile a kernel: for one target, kept on disk, and the forms of arrays that kernels are compiled for.
 
-The target is the same on every machine, so that the same kernel gives the same bits wherever it was compiled. It is set
-here, before numba is imported: no other module of dpmask imports numba.
+No other module of dpmask compiles anything. The target (`target.py`) is set before numba is imported.
 """
 
 from __future__ import annotations
 
-import os
-import platform
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.errors import ProcessorError
+from dpmask.kernels.target import pin_target, require_processor
+from dpmask.registry import without_collecting
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Number = TypeVar("Number", bound=np.generic)
-
-TARGET = "x86-64-v3" if platform.machine().lower() in {"x86_64", "amd64"} else "generic"
-"""The processor that kernels are compiled for, with no features besides its own."""
-
-_NEEDED = ("avx2", "fma", "bmi", "bmi2", "f16c", "lzcnt", "movbe")
-
-
-def pin_target() -> None:
-    """Have numba compile for the target. A vector library that only some machines have is left out, too."""
-    os.environ |= {"NUMBA_CPU_NAME": TARGET, "NUMBA_CPU_FEATURES": "", "NUMBA_DISABLE_INTEL_SVML": "1"}
-    if "numba" in sys.modules:  # it has read the environment already
-        from numba import config
-        from numba.core.registry import cpu_target
-
-        if "_toplevel_target_context" in vars(cpu_target) and (config.CPU_NAME, config.CPU_FEATURES) != (TARGET, ""):
-            raise ProcessorError(
-                "numba compiled something in this process before dpmask was imported, for this machine only, and "
-                "kernels would follow it: their bits could differ from other machines'. Import dpmask.kernels.compile "
-                f"first, or set NUMBA_CPU_NAME={TARGET} and an empty NUMBA_CPU_FEATURES in the environment."
-            )
-        config.CPU_NAME, config.CPU_FEATURES = TARGET, ""
-
-
-def require_processor(features: dict[str, bool]) -> None:
-    """Refuse a machine that would stop at the first instruction it does not know."""
-    missing = [name for name in _NEEDED if not features.get(name)]
-    if TARGET != "generic" and missing:
-        raise ProcessorError(
-            "dpmask needs an x86-64 processor with AVX2, such as Intel's since 2013 and AMD's since 2015; this "
-            f"machine's lacks {', '.join(missing)}. Run on another one or, if it is virtual, let it see the host's."
-        )
-
 
 pin_target()
 
@@ -58,9 +25,13 @@ import numba  # noqa: E402
 from llvmlite import ir  # noqa: E402
 from llvmlite.binding import get_host_cpu_features  # noqa: E402
 from numba import types  # noqa: E402
+from numba.core import typed_passes, untyped_passes  # noqa: E402
+from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary  # noqa: E402
 from numba.core.compiler import CompilerBase, DefaultPassBuilder  # noqa: E402
-from numba.core.compiler_machinery import AnalysisPass, register_pass  # noqa: E402
-from numba.core.typed_passes import AnnotateTypes  # noqa: E402
+from numba.core.compiler_machinery import register_pass  # noqa: E402
+from numba.core.targetconfig import ConfigStack, TargetConfig  # noqa: E402
+from numba.core.types.functions import BaseFunction  # noqa: E402
+from numba.core.typing.templates import _OverloadFunctionTemplate  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
 from dpmask.kernels.kernel_cache import KernelCache  # noqa: E402
@@ -68,33 +39,174 @@ from dpmask.kernels.kernel_cache import KernelCache  # noqa: E402
 require_processor(get_host_cpu_features())
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _UnoptimisedLibrary(AnalysisPass):  # type: ignore[misc]
-    """A part is optimised once, as what its kernel becomes, and not also for itself and for each part it is in."""
+@cache
+def _import_array_functions() -> None:
+    """Import what numba has for arrays without scipy.linalg, which takes as long again and only `np.convolve` needs."""
+    from numba.np import linalg
 
-    _name = "dpmask_unoptimised_library"
+    ensure_blas, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401 - asks for a BLAS when it is imported
+    finally:
+        linalg.ensure_blas = ensure_blas
 
-    def __init__(self) -> None:
-        AnalysisPass.__init__(self)
+
+class _QuickFlags(TargetConfig):  # type: ignore[misc]
+    """Flags of a compilation, which numba compares thousands of times, option by option: a fifth of its time."""
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TargetConfig) and bool(self._values == other._values)
+
+
+TargetConfig.__hash__, TargetConfig.__eq__ = _QuickFlags.__hash__, _QuickFlags.__eq__
+
+
+class _PartLibrary(CPUCodeLibrary):  # type: ignore[misc]
+    """Code as it was lowered: it is optimised and made machine code in its kernel, and not also for itself."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is optimised once: numba does so twice, for counts of references that kernels do not make."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _KernelLowering(typed_passes.NativeLowering):  # type: ignore[misc]
+    _name = "dpmask_kernel_lowering"
 
     def run_pass(self, state: Any) -> bool:
-        """Give the part a library of code that is left as it is."""
-        state.library = state.targetctx.codegen().create_library(state.func_id.func_qualname)
+        """Lower a kernel, link its parts in, optimise all of it and make it machine code."""
+        state.library = _KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        state.library._optimize_final_module = lambda: None
-        return False
+        return bool(super().run_pass(state))
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(typed_passes.NativeLowering):  # type: ignore[misc]
+    _name = "dpmask_part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        """Lower a part to code that waits to be linked into kernels."""
+        state.library = _PartLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        state.cr = state.cr._replace(cfunc={}.popitem)  # which fails, if Python calls it
+        state.targetctx.insert_user_function(state.cr.cfunc, state.cr.fndesc, [state.library])
+        return True
+
+
+_NEEDLESS = {
+    untyped_passes.WithLifting,
+    untyped_passes.InlineClosureLikes,
+    untyped_passes.RewriteDynamicRaises,
+    untyped_passes.MakeFunctionToJitFunction,
+    untyped_passes.InlineInlinables,
+    untyped_passes.FindLiterallyCalls,
+    untyped_passes.LiteralUnroll,
+    untyped_passes.LiteralPropagationSubPipelinePass,
+    typed_passes.InlineOverloads,
+    typed_passes.NopythonRewrites,
+    typed_passes.DumpParforDiagnostics,
+}
+"""Passes for what no kernel has: contexts, closures, comprehensions, literals to unroll, expressions of arrays."""
+
+
+def _pipeline(state: Any, lowering: type) -> list[Any]:
+    passes = DefaultPassBuilder.define_nopython_pipeline(state)
+    kept = [(one, why) for one, why in passes.passes if one not in _NEEDLESS]
+    passes.passes = [(lowering if one is typed_passes.NativeLowering else one, why) for one, why in kept]
+    passes.finalize()
+    return [passes]
+
+
+def _look_for_new(context: Any) -> None:
+    for registry in list(context._registries):
+        context.install_registry(registry)
+
+
+_numba_function: Any = BaseFunction
+_numba_overload: Any = _OverloadFunctionTemplate
+_find_call_type, _find_decorator = _numba_function.get_call_type, _numba_overload._get_jit_decorator
+_call_types: dict[Any, Any] = {}
+
+
+def _known_call_type(function: Any, context: Any, arguments: Any, keywords: Any) -> Any:
+    key = function, context, arguments, tuple(keywords.items()), ConfigStack.top_or_none()
+    if key not in _call_types:
+        _call_types[key] = _find_call_type(function, context, arguments, keywords)
+    return _call_types[key]
+
+
+@contextmanager
+def _looking_once(typing: Any, target: Any, flags: Any) -> Iterator[None]:
+    """Look for declarations in known places only, and for the type of a call once: numba does so again and again.
+
+    What numba has written in Python, such as min and max of two, becomes a part, too, unless it may allocate.
+    """
+    for context in (typing, target):
+        context.refresh = partial(_look_for_new, context)
+    _numba_function.get_call_type = _known_call_type
+    if not flags.nrt:
+        _numba_overload._get_jit_decorator = lambda overload: partial(_find_decorator(overload), **_PART)
+    try:
+        yield
+    finally:
+        _numba_function.get_call_type, _numba_overload._get_jit_decorator = _find_call_type, _find_decorator
+        del typing.refresh, target.refresh
+
+
+class _KernelCompiler(CompilerBase):  # type: ignore[misc]
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any) -> None:
+        _import_array_functions()
+        self._contexts = (typing, target)
+        with _looking_once(typing, target, flags):
+            for context in (target, typing):
+                type(context).refresh(context)
+            super().__init__(typing, target, library, args, result, flags, local)
+
+    def compile_extra(self, function: Any) -> Any:
+        with without_collecting(), _looking_once(*self._contexts, self.state.flags):
+            return super().compile_extra(function)
+
+    def define_pipelines(self) -> list[Any]:
+        return _pipeline(self.state, _KernelLowering)
 
 
 class _PartCompiler(CompilerBase):  # type: ignore[misc]
     def define_pipelines(self) -> list[Any]:
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_UnoptimisedLibrary, AnnotateTypes)
-        passes.finalize()
-        return [passes]
+        return _pipeline(self.state, _PartLowering)
+
+
+_PART = {"pipeline_class": _PartCompiler, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of what Python never calls."""
 
 
 def compiled(
-    *, part: bool = False, reassociate: bool = True, contract: bool = True, variant: tuple[object, ...] = ()
+    *,
+    part: bool = False,
+    allocates: bool = False,
+    reassociate: bool = True,
+    contract: bool = True,
+    variant: tuple[object, ...] = (),
 ) -> Callable[[Function], Function]:
     """Compile a kernel: no interpreter lock, one thread (Dask has the cores), kept on disk where a disk can be written.
 
@@ -106,20 +218,32 @@ def compiled(
     exist twice, compiled for itself and with its caller, each with its own roundings, and which of them runs would
     depend on whether a process compiled the kernel or found it on disk: the same bits need the same code.
 
+    A kernel or part that `allocates` arrays counts references to them, and takes longer to compile.
+
     A kernel that a function builds, with some choices made, has these for its `variant`.
     """
     flags = ({"reassoc", "arcp"} if reassociate else set()) | ({"contract"} if contract else set())
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": flags, "no_cfunc_wrapper": True}
-    if part:  # which Python never calls
-        options |= {"forceinline": True, "no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": flags,
+        "no_cfunc_wrapper": True,
+        "_nrt": allocates,
+    }
+    options |= _PART if part else {"pipeline_class": _KernelCompiler}
 
     def compile_function(function: Function) -> Function:
         kernel = numba.njit(**options)(function)
+        kernel._compilation_chain_init_hook = _no_extensions
         if not part:
             kernel._cache = KernelCache(function, variant)
         return cast(Function, kernel)
 
     return compile_function
+
+
+def _no_extensions() -> None:
+    """What other packages add to numba: no kernel uses it, and finding it means reading all installed metadata."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]

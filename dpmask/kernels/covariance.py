@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dpmask.kernels.arrays import Counts, Floats
+
+_SINGULAR = 1e-13
 
 
 class CovarianceSums(NamedTuple):
@@ -100,3 +100,13 @@ def merge_covariance_sums(left: CovarianceSums, right: CovarianceSums) -> Covari
         left.center + jump * part,
         left.products + right.products + np.outer(jump, jump) * left.complete * part,
     )
+
+
+def linear_estimate(found: CovarianceSums, targets: int) -> tuple[Floats, Floats]:
+    """The best linear estimate of the first columns by all others: slopes (targets x others), and constants."""
+    sd = np.where(found.sd > 0.0, found.sd, 1.0)
+    correlation = found.covariance / sd[:, None] / sd
+    others = correlation[targets:, targets:]
+    slope = correlation[:targets, targets:] @ np.linalg.pinv(others, rcond=_SINGULAR, hermitian=True)
+    slope = slope * sd[:targets, None] / sd[targets:]
+    return slope, found.center[:targets] - slope @ found.center[targets:]

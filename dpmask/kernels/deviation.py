@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpmask.kernels.arrays import Floats
+
 _TILE = 1 << 13  # rows whose differences stay in the cache
 
 

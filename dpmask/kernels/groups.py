@@ -37,13 +37,24 @@ class Sensitive(NamedTuple):
     ordered: bool
 
 
+class Bounds(NamedTuple):
+    """Below how many different values, above which confidence and which t records of a group are counted."""
+
+    distinct: float
+    confidence: float
+    closeness: float
+
+
 class Spread(NamedTuple):
-    """The worst of some groups for one sensitive column."""
+    """The worst of some groups for one sensitive column, and how many records are in groups beyond the bounds."""
 
     distinct: float
     entropy: float
     confidence: float
     closeness: float
+    uniform: int = 0  # records in groups of too few different values
+    inferred: int = 0  # in groups that give a value away with too large a confidence
+    distant: int = 0  # in groups too far from the whole table
 
 
 class Groups(NamedTuple):
@@ -89,7 +100,11 @@ def join_cells(parts: Sequence[GroupCells]) -> GroupCells:
 
 
 def measure_groups(
-    found: GroupCells, sensitive: Sequence[Sensitive], k: int, register: GroupCells | None = None
+    found: GroupCells,
+    sensitive: Sequence[Sensitive],
+    k: int,
+    bounds: Bounds,
+    register: GroupCells | None = None,
 ) -> Groups:
     """The groups of a shard, with the worst spread of each sensitive column; a register's groups are matched."""
     groups = grouped(found.keys)
@@ -99,7 +114,8 @@ def measure_groups(
         return Groups(0, 0, NOBODY, 0, 0, nothing, 0.0)
     numbers = groups.numbers()
     spreads = [
-        _spread(numbers, codes, found.times, sizes, one) for codes, one in zip(found.codes, sensitive, strict=True)
+        _spread(numbers, codes, found.times, sizes, one, bounds)
+        for codes, one in zip(found.codes, sensitive, strict=True)
     ]
     keys = found.keys.at(groups.order[groups.starts])
     return Groups(
@@ -113,7 +129,7 @@ def measure_groups(
     )
 
 
-def _spread(numbers: Counts, codes: Counts, times: Counts, sizes: Counts, column: Sensitive) -> Spread:
+def _spread(numbers: Counts, codes: Counts, times: Counts, sizes: Counts, column: Sensitive, bounds: Bounds) -> Spread:
     """The worst distinct l, entropy l, confidence and t of the groups, for one sensitive column."""
     places, at = np.unique(numbers * len(column.shares) + codes, return_inverse=True)
     held = np.bincount(at, times).astype(np.int64)
@@ -124,23 +140,55 @@ def _spread(numbers: Counts, codes: Counts, times: Counts, sizes: Counts, column
     entropy = np.exp(-np.add.reduceat(p * np.log(p), starts))
     confidence = np.maximum.reduceat(p, starts)
     if column.ordered:
-        far = _ordered_distance(group, code, p, len(sizes), column.shares)
+        far = _ordered_distances(group, code, p, len(sizes), column.shares)
     else:
-        far = float(np.add.reduceat(np.maximum(p - column.shares[code], 0.0), starts).max())
-    return Spread(float(distinct.min()), float(entropy.min()), float(confidence.max()), far)
+        far = np.add.reduceat(np.maximum(p - column.shares[code], 0.0), starts)
+    return _worst(distinct, entropy, confidence, far, sizes, bounds)
 
 
-def _ordered_distance(group: Counts, code: Counts, p: Floats, groups: int, shares: Floats) -> float:
-    """The largest distance between cumulated shares, a stretch of groups at a time."""
-    cumulated, worst = np.cumsum(shares), 0.0
+def _worst(
+    distinct: Counts, entropy: Floats, confidence: Floats, far: Floats, records: Counts, bounds: Bounds
+) -> Spread:
+    """The worst of some groups, and the records of those beyond the bounds."""
+    beyond = distinct < bounds.distinct, confidence > bounds.confidence, far > bounds.closeness
+    uniform, inferred, distant = (int(records[some].sum()) for some in beyond)
+    return Spread(
+        float(distinct.min(initial=NOBODY)),
+        float(entropy.min(initial=np.inf)),
+        float(confidence.max(initial=0.0)),
+        float(far.max(initial=0.0)),
+        uniform,
+        inferred,
+        distant,
+    )
+
+
+def spread_of_counts(counts: Counts, records: Counts, column: Sensitive, bounds: Bounds) -> Spread:
+    """The worst of rows whose records, some of which they share, have these codes (rows x codes).
+
+    ``records``: how many have each row.
+    """
+    counts = counts[:, : len(column.shares)]
+    p = counts / counts.sum(axis=1, keepdims=True)
+    entropy = np.exp(-(p * np.log(p, out=np.zeros_like(p), where=p > 0.0)).sum(axis=1))
+    if column.ordered:
+        apart = np.abs(np.cumsum(p, axis=1) - np.cumsum(column.shares))[:, :-1]
+        far = apart.sum(axis=1) / max(len(column.shares) - 1, 1)
+    else:
+        far = np.maximum(p - column.shares, 0.0).sum(axis=1)
+    return _worst((counts > 0).sum(axis=1), entropy, p.max(axis=1), far, records, bounds)
+
+
+def _ordered_distances(group: Counts, code: Counts, p: Floats, groups: int, shares: Floats) -> Floats:
+    """The distance between cumulated shares of each group, a stretch of groups at a time."""
+    cumulated, found = np.cumsum(shares), np.empty(groups)
     step = max(1, _DENSE // len(shares))
     for first in range(0, groups, step):
         low, high = np.searchsorted(group, [first, first + step])
         table = np.zeros((min(step, groups - first), len(shares)))
         table[group[low:high] - first, code[low:high]] = p[low:high]
-        gaps = np.abs(np.cumsum(table, axis=1) - cumulated)[:, :-1].sum(axis=1)
-        worst = max(worst, float(gaps.max()))
-    return worst / max(len(shares) - 1, 1)
+        found[first : first + step] = np.abs(np.cumsum(table, axis=1) - cumulated)[:, :-1].sum(axis=1)
+    return found / max(len(shares) - 1, 1)
 
 
 def _matched(keys: RowKeys, sizes: Counts, register: GroupCells) -> float:
@@ -156,23 +204,27 @@ def _matched(keys: RowKeys, sizes: Counts, register: GroupCells) -> float:
     return float((np.minimum(f, all_of)[met] / all_of[met]).sum())
 
 
+def merge_spreads(left: Spread, right: Spread) -> Spread:
+    """The worst of both."""
+    return Spread(
+        min(left.distinct, right.distinct),
+        min(left.entropy, right.entropy),
+        max(left.confidence, right.confidence),
+        max(left.closeness, right.closeness),
+        left.uniform + right.uniform,
+        left.inferred + right.inferred,
+        left.distant + right.distant,
+    )
+
+
 def merge_groups(left: Groups, right: Groups) -> Groups:
     """Both together."""
-    spreads = [
-        Spread(
-            min(one.distinct, two.distinct),
-            min(one.entropy, two.entropy),
-            max(one.confidence, two.confidence),
-            max(one.closeness, two.closeness),
-        )
-        for one, two in zip(left.spreads, right.spreads, strict=True)
-    ]
     return Groups(
         left.records + right.records,
         left.groups + right.groups,
         min(left.smallest, right.smallest),
         left.uniques + right.uniques,
         left.below + right.below,
-        tuple(spreads),
+        tuple(merge_spreads(*pair) for pair in zip(left.spreads, right.spreads, strict=True)),
         left.matched + right.matched,
     )

@@ -1,4 +1,4 @@
-"""Records chosen by a hash of their values: the same ones, wherever they lie and however the table is cut."""
+"""Records chosen by a hash of their values or positions: the same ones, however the table is cut."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.keys import Words, new_keys, with_word
-
-Floats = NDArray[np.float64]
+from dpmask.kernels.arrays import Floats, Words
+from dpmask.kernels.keys import new_keys, with_word
 
 
 class HashSample(NamedTuple):
@@ -28,6 +27,11 @@ def record_words_of(columns: Sequence[Floats], draw: int) -> Words:
     for values in columns:
         keys = with_word(keys, (values + 0.0).view(np.uint64), np.isnan(values))
     return keys.first
+
+
+def position_words(positions: Floats, draw: int) -> tuple[Words, NDArray[np.int64]]:
+    """A word for each record, made of its position: equal records are chosen as often as others. And the position."""
+    return record_words_of([positions], draw), positions.astype(np.int64)
 
 
 def hash_sample(words: Words, positions: NDArray[np.int64], values: Floats, most: int) -> HashSample:

@@ -12,12 +12,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.order.float_order import order_keys, positions_in
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 PERCENTS = np.arange(1, 11)
 JOINT = 0.05

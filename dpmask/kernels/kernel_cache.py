@@ -10,22 +10,35 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
+import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-import numba
-import numpy as np
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
+from dpmask.kernels.target import pin_target
+
+pin_target()  # the stamp must not depend on which module is imported first
+
+import llvmlite  # noqa: E402
+import numba  # noqa: E402
+import numpy as np  # noqa: E402
+from llvmlite.binding import add_symbol  # noqa: E402
+from numba.core.caching import _Cache  # noqa: E402
+from numba.core.compiler import CompileResult  # noqa: E402
+from numba.core.runtime import _nrt_python  # noqa: E402
+from numba.core.serialize import dumps  # noqa: E402
 
 _SOURCES = Path(__file__).parent
+_SHIPPED = _SOURCES / "compiled"  # what a wheel for one platform carries; never written to
+_FOLDER = re.compile(r"kernels-[0-9a-f]{20}")
+_DAY = 86400.0
+_UNUSED = 30 * _DAY
 
 
 @cache
@@ -44,12 +57,12 @@ def stamp(sources: Path = _SOURCES) -> str:
 def folders() -> tuple[Path, ...]:
     """Where kernels may lie. The first that can be written takes new ones; all are read.
 
-    NUMBA_CACHE_DIR and nothing else if it is set; otherwise the package, which an image may carry, the user's cache,
-    and a private folder among the temporary files.
+    NUMBA_CACHE_DIR and nothing else if it is set; otherwise what came with the package, which is only read, a folder
+    beside it, which an image may carry, the user's cache, and a private folder among the temporary files.
     """
     named, home = os.environ.get("NUMBA_CACHE_DIR"), os.environ.get("HOME")
     user = os.environ.get("XDG_CACHE_HOME") or (f"{home}/.cache" if home else "")
-    others = [_SOURCES / "__pycache__", user and Path(user) / "dpmask", _private_temporary()]
+    others = [_SHIPPED, _SOURCES / "__pycache__", user and Path(user) / "dpmask", _private_temporary()]
     roots = [named] if named else others
     return tuple(Path(root).absolute() / f"kernels-{stamp()}" for root in roots if root)
 
@@ -68,7 +81,31 @@ def _private_temporary() -> Path | None:
 @cache
 def writable_folder() -> Path | None:
     """The first folder that new kernels can be written to; None if there is none."""
-    return next((folder for folder in folders() if _can_be_written(folder)), None)
+    ours = (folder for folder in folders() if folder.parent != _SHIPPED.absolute())
+    found = next((folder for folder in ours if _can_be_written(folder)), None)
+    if found is not None:
+        delete_unused(found.parent)
+    return found
+
+
+def delete_unused(root: Path) -> None:
+    """Delete kernels of other versions that nobody has used for 30 days.
+
+    A process that was about to use one after all compiles it again, as it does whenever a file is not there.
+    """
+    for folder in root.glob("kernels-*"):
+        with suppress(OSError):
+            old = time.time() - folder.lstat().st_mtime > _UNUSED
+            if old and _FOLDER.fullmatch(folder.name) and folder.name != f"kernels-{stamp()}":
+                shutil.rmtree(folder, ignore_errors=True)  # which leaves a link, and what it leads to, alone
+
+
+@cache
+def _note_use(folder: Path) -> None:
+    """Have the folder's time say that it is in use, to a day."""
+    with suppress(OSError):
+        if time.time() - folder.stat().st_mtime > _DAY:
+            os.utime(folder)
 
 
 def _can_be_written(folder: Path) -> bool:
@@ -111,6 +148,13 @@ def _files() -> list[Path]:
     return found
 
 
+@cache
+def _provide_runtime() -> None:
+    """What machine code that allocates arrays calls. All else that numba would load first is for compiling."""
+    for name, address in _nrt_python.c_helpers.items():
+        add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
 class KernelCache(_Cache):  # type: ignore[misc]
     """The compiled forms of one kernel, one file for each set of argument types."""
 
@@ -128,11 +172,13 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     def load_overload(self, types: Any, context: Any) -> Any:
         """The form for these types, None if it is not kept anywhere or cannot be read."""
-        context.refresh()
+        _provide_runtime()
         for folder in folders():
             with suppress(Exception):  # a file that is not there, or that a failing disk changed in any way
                 kept = pickle.loads((folder / self._file(types)).read_bytes())  # noqa: S301 - a folder of this user's
-                return CompileResult._rebuild(context, *kept)
+                found = CompileResult._rebuild(context, *kept)
+                _note_use(folder)
+                return found
         for watcher in _watchers:
             watcher(self.name)
         return None
@@ -143,8 +189,9 @@ class KernelCache(_Cache):  # type: ignore[misc]
         if folder is None:
             return
         with suppress(OSError):
+            form = result._replace(type_annotation="")  # a text with paths of this machine
             with tempfile.NamedTemporaryFile(dir=folder, prefix="new-", delete=False) as file:
-                file.write(dumps(result._reduce()))
+                file.write(dumps(form._reduce()))
             os.replace(file.name, folder / self._file(types))
 
     def enable(self) -> None:

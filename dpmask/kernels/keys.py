@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
+from dpmask.kernels.arrays import Words
 
 _ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 _LANES = ((0x9E3779B97F4A7C15, 0xD1342543DE82EF95), (0xC2B2AE3D27D4EB4F, 0xAF251AF3B0F025B5))
 _FRACTION = np.uint64(0x8000_0000_0000_0001)  # tells the bits of 0.5 from the integer with these bits
 _WHOLE_LIMIT = 2.0**63
+_TILE = 1 << 14  # rows whose words stay in the processor's cache from step to step
 _MISSING = (0x2545F4914F6CDD1D, 0x5851F42D4C957F2D)
 
 
@@ -40,14 +41,15 @@ def with_word(keys: RowKeys, words: Words, missing: NDArray[np.bool_] | None = N
     """The keys with one more word taken up; a missing one counts as a value of its own."""
     lanes = []
     for lane, (start, factor), none in zip(keys, _LANES, _MISSING, strict=True):
-        taken = _mixed(words * np.uint64(factor) + np.uint64(start))
+        taken = mixed(words * np.uint64(factor) + np.uint64(start))
         if missing is not None:
             taken[missing] = np.uint64(none)
-        lanes.append(_mixed((lane + np.uint64(start)) ^ taken))
+        lanes.append(mixed((lane + np.uint64(start)) ^ taken))
     return RowKeys(*lanes)
 
 
-def _mixed(words: Words) -> Words:
+def mixed(words: Words) -> Words:
+    """Words through the finaliser, each by itself."""
     for shift, factor in _ROUNDS:
         words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
     return words ^ (words >> np.uint64(31))
@@ -66,6 +68,16 @@ class Grouping(NamedTuple):
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
+
+    @property
+    def firsts(self) -> NDArray[np.intp]:
+        """One row of each group."""
+        return self.order[self.starts]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many rows each group has."""
+        return np.diff(self.starts, append=len(self.order))
 
     def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """The sum of each group's values."""
@@ -96,13 +108,21 @@ def grouped(keys: RowKeys) -> Grouping:
 def counted(keys: RowKeys, counts: NDArray[np.int64] | None = None) -> tuple[Words, Words, NDArray[np.int64]]:
     """Each different key once, as its lanes, and how often it is there; ``counts`` says how often each one counts."""
     groups = grouped(keys)
-    first, second = keys.at(groups.order[groups.starts])
+    first, second = keys.at(groups.firsts)
     return first, second, groups.sums(np.ones(len(keys.first), np.int64) if counts is None else counts)
 
 
 def counted_floats(rows: NDArray[np.float64], counts: NDArray[np.int64]) -> tuple[Words, Words, NDArray[np.int64]]:
     """The same for rows of numbers, none missing (rows x columns)."""
-    keys = new_keys(len(rows))
-    for column in rows.T:
-        keys = with_word(keys, float_words(np.ascontiguousarray(column)))
-    return counted(keys, counts)
+    return counted(float_keys(rows.T), counts)
+
+
+def float_keys(block: NDArray[np.float64]) -> RowKeys:
+    """The keys of rows of numbers, none missing (columns x rows); -0 is 0."""
+    keys = new_keys(block.shape[1])
+    for start in range(0, block.shape[1], _TILE):
+        part = new_keys(len(keys.first[start : start + _TILE]))
+        for column in block:
+            part = with_word(part, float_words(np.ascontiguousarray(column[start : start + _TILE])))
+        keys.first[start : start + _TILE], keys.second[start : start + _TILE] = part
+    return keys

@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.compile import compiled, read_only
-
-Floats = NDArray[np.float64]
 
 _HALF = 0.5
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.compile import compiled, plain
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Merged(NamedTuple):
@@ -60,7 +57,7 @@ def _merge(rows: Floats, sizes: Integers, units: Floats, scale: Floats, minimum:
         partner = _nearest_group(units, sizes, int(smallest))
         if partner < 0:
             return
-        keep, gone = min(smallest, partner), max(smallest, partner)
+        keep, gone = (smallest, partner) if smallest < partner else (partner, smallest)
         share = sizes[gone] / (sizes[keep] + sizes[gone])
         for s in range(rows.shape[1]):
             rows[keep, s] += share * (rows[gone, s] - rows[keep, s])
@@ -77,7 +74,8 @@ def _nearest_group(units: Floats, sizes: Integers, one: int) -> int:
         if i != one and sizes[i] > 0:
             distance = 0.0
             for s in range(units.shape[1]):
-                distance += (units[i, s] - units[one, s]) ** 2
+                away = units[i, s] - units[one, s]
+                distance += away * away
             if best < 0 or distance < nearest:
                 nearest, best = distance, i
     return best
@@ -91,43 +89,46 @@ def mdav(block: Floats, k: int) -> Integers:
     """
     groups = np.zeros(block.shape[1], np.int64)
     if block.shape[1] >= 2 * k:
-        _mdav(plain(block.T), k, groups)
+        records = plain(block.T)
+        left, distances = np.arange(len(records)), np.empty(len(records))
+        _mdav(records, k, groups, left, distances, np.empty(k), np.empty(records.shape[1]))
     return groups
 
 
 @compiled()
-def _mdav(records: Floats, k: int, groups: Integers) -> None:
-    left = np.arange(len(records))
-    distances = np.empty(len(records))
-    number, remaining = 0, len(records)
-    while remaining >= 2 * k:
-        center = _mean(records, left, remaining)
-        far = left[_farthest(records, left, remaining, center)]
-        second = remaining >= 3 * k
-        remaining = _take_group(records, left, remaining, records[far], k, distances, groups, int(number))
+def _mdav(
+    records: Floats, k: int, groups: Integers, left: Integers, distances: Floats, near: Floats, mean: Floats
+) -> None:
+    """Records that are left, in their order, and room for distances, for the k smallest of them, and for a mean."""
+    number, remaining, far, second = 0, len(records), -1, False
+    while second or remaining >= 2 * k:  # one call of each part for both groups: it is compiled once
+        if not second:
+            _find_mean(records, left, remaining, mean)
+        point = records[far] if second else mean
+        farthest = left[_farthest(records, left, remaining, point)]
+        second, far = not second and remaining >= 3 * k, farthest
+        remaining = _take_group(records, left, remaining, records[farthest], distances, near, groups, int(number))
         number += 1
-        if second:
-            other = left[_farthest(records, left, remaining, records[far])]
-            remaining = _take_group(records, left, remaining, records[other], k, distances, groups, int(number))
-            number += 1
     for place in range(remaining):
         groups[left[place]] = number
 
 
 @compiled(part=True)
-def _mean(records: Floats, left: Integers, remaining: int) -> Floats:
-    mean = np.zeros(records.shape[1])
+def _find_mean(records: Floats, left: Integers, remaining: int, mean: Floats) -> None:
+    for s in range(len(mean)):
+        mean[s] = 0.0
     for place in range(remaining):
-        for s in range(records.shape[1]):
+        for s in range(len(mean)):
             mean[s] += records[left[place], s]
-    return mean / remaining
+    for s in range(len(mean)):
+        mean[s] /= remaining
 
 
 @compiled(part=True)
 def _distance(record: Floats, point: Floats) -> float:
     total = 0.0
     for s in range(len(point)):
-        total += (record[s] - point[s]) ** 2
+        total += (record[s] - point[s]) * (record[s] - point[s])
     return total
 
 
@@ -147,13 +148,15 @@ def _take_group(
     left: Integers,
     remaining: int,
     point: Floats,
-    k: int,
     distances: Floats,
+    near: Floats,
     groups: Integers,
     number: int,
 ) -> int:
     """Give the k records nearest to a point their group and take them off the list, whose order stays."""
-    near = np.full(k, np.inf)  # the k smallest distances so far, in order
+    k = len(near)  # the k smallest distances so far, in order
+    for at in range(k):
+        near[at] = np.inf
     for place in range(remaining):
         distances[place] = _distance(records[left[place]], point)
         if distances[place] < near[k - 1]:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpmask.kernels.arrays import Floats
+
 _TILE = 1 << 14  # rows whose temporaries stay in the cache
 
 

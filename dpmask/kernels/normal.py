@@ -96,7 +96,7 @@ def uniforms_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
 
 def normals_of(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
     """The z with P(Z < z) = u for the uniform u of each word."""
-    _fill_normals(read_only(words), out)
+    _fill_normals(read_only(words), out, np.empty(_TILE), np.empty(_TILE, np.int64))
 
 
 @compiled(reassociate=False)
@@ -107,12 +107,19 @@ def _fill_uniforms(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
 @compiled(part=True, reassociate=False)
 def _uniforms(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
     for i in range(len(words)):
-        out[i] = min(np.float64(np.int64(words[i] >> np.uint64(11))) * 2.0**-53 + 2.0**-54, _BELOW_ONE)
+        out[i] = _uniform(words[i])
+
+
+@compiled(part=True, reassociate=False)
+def _uniform(word: np.uint64) -> float:
+    uniform = np.float64(np.int64(word >> np.uint64(11))) * 2.0**-53 + 2.0**-54
+    return uniform if uniform < _BELOW_ONE else _BELOW_ONE
 
 
 @compiled(reassociate=False)
-def _fill_normals(words: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    tails, places = np.empty(_TILE), np.empty(_TILE, np.int64)
+def _fill_normals(
+    words: NDArray[np.uint64], out: NDArray[np.float64], tails: NDArray[np.float64], places: NDArray[np.int64]
+) -> None:
     for start in range(0, len(words), _TILE):
         _normals_of_tile(words[start : start + _TILE], out[start : start + _TILE], tails, places)
 
@@ -131,7 +138,7 @@ def _normals_of_tile(
         r = _HALF_MIDDLE * _HALF_MIDDLE - q * q
         out[i] = q * _polynomial(_MIDDLE_OVER, r) / _polynomial(_MIDDLE_UNDER, r)
     for j in range(count):
-        r = math.sqrt(-_LN2 * log2(min(tails[j], 1.0 - tails[j]))) - _NEAR_SHIFT
+        r = math.sqrt(-_LN2 * log2(tails[j] if tails[j] < 1.0 - tails[j] else 1.0 - tails[j])) - _NEAR_SHIFT
         z = _polynomial(_NEAR_OVER, r) / _polynomial(_NEAR_UNDER, r)
         tails[j] = z if tails[j] > 0.5 else -z  # noqa: PLR2004
     _far(words, tails, places, int(count))  # not also compiled for the literal 0 that it begins as
@@ -142,12 +149,11 @@ def _normals_of_tile(
 @compiled(part=True, reassociate=False)
 def _far(words: NDArray[np.uint64], tails: NDArray[np.float64], places: NDArray[np.int64], count: int) -> None:
     """The few beyond about 6.7 standard deviations, by the function for these."""
-    one = np.empty(1)
     for j in range(count):
         if abs(tails[j]) > 6.5:  # noqa: PLR2004 - a little before the two functions meet at r = 5
-            _uniforms(words[places[j] : places[j] + 1], one)
-            r = math.sqrt(-math.log(min(one[0], 1.0 - one[0])))
+            uniform = _uniform(words[places[j]])
+            r = math.sqrt(-math.log(uniform if uniform < 1.0 - uniform else 1.0 - uniform))
             if r > _NEAR_TAIL:
                 r -= _NEAR_TAIL
                 z = _polynomial(_FAR_OVER, r) / _polynomial(_FAR_UNDER, r)
-                tails[j] = z if one[0] > 0.5 else -z  # noqa: PLR2004
+                tails[j] = z if uniform > 0.5 else -z  # noqa: PLR2004

@@ -6,9 +6,8 @@ Fung et al. 2009, section 4.3; the adjusted index of Hubert and Arabie 1985. All
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]
+from dpmask.kernels.arrays import Counts
 
 
 def f_measure(table: Counts) -> float:

@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import null_space
-from scipy.optimize import linprog, nnls
 
-Floats = NDArray[np.float64]
+from dpmask.kernels.arrays import Floats
 
 _RANK = 1e-10  # relative: rows closer than this to a combination of others are redundant
 _NOTHING = 1e-9  # a residual of least squares that is only rounding
@@ -93,7 +91,11 @@ def _require_a_point(feasible: Feasible) -> None:
     if (feasible.lower > feasible.upper).any():
         column = int(np.argmax(feasible.lower > feasible.upper))
         raise InconsistentConstraintsError(f"the lower bound of column {column} is above its upper bound")
-    if feasible.bounded:
+    nearest = np.zeros((1, feasible.rows.shape[1]))  # of the equalities, to the means: mostly within the bounds
+    nearest = _onto_equalities(nearest, feasible.rows, feasible.constants, np.ones(nearest.shape))
+    if feasible.bounded and _outside(nearest, feasible).any():
+        from scipy.optimize import linprog  # half a second to import
+
         free = np.zeros(feasible.rows.shape[1])
         equalities = (feasible.rows, feasible.constants) if len(feasible.rows) else (None, None)
         found = linprog(free, None, None, *equalities, bounds=np.stack([feasible.lower, feasible.upper], axis=1))
@@ -145,11 +147,15 @@ def _onto_bounds(point: Floats, feasible: Feasible, metric: Floats) -> Floats:
 
     In the coordinates G^1/2 v the equalities leave directions Z y; what remains is: minimise |y| subject to E y >= f.
     """
+    from scipy.linalg import null_space
+
     root = np.sqrt(metric)
     directions = null_space(feasible.rows / root) if len(feasible.rows) else np.eye(len(point))
     low, high = np.isfinite(feasible.lower), np.isfinite(feasible.upper)
     directions[np.linalg.norm(directions, axis=1) < _RANK] = 0.0  # a column that the equalities determine
     low, high = low & directions.any(axis=1), high & directions.any(axis=1)
+    if not (low | high).any():
+        return point  # what the equalities determine is outside by rounding only
     inequalities = np.concatenate([directions[low], -directions[high]])
     needed = np.concatenate([((feasible.lower - point) * root)[low], ((point - feasible.upper) * root)[high]])
     bounds = np.concatenate([feasible.lower[low], feasible.upper[high]])
@@ -167,6 +173,8 @@ def _least_distance(inequalities: Floats, needed: Floats) -> NDArray[np.intp] | 
 
     They are the support of a non-negative least squares fit, whose residual vanishes when there is no such y.
     """
+    from scipy.optimize import nnls
+
     scale = np.linalg.norm(inequalities, axis=1)
     rows, rights = inequalities / scale[:, None], needed / scale
     system = np.concatenate([rows.T, rights[None] / np.abs(rights).max()])

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.compile import compiled, read_only
-
-Floats = NDArray[np.float64]
 
 _TILE = 1 << 11  # records whose columns stay in the cache while all are turned
 
@@ -37,7 +35,7 @@ def rotated(columns: Sequence[Floats], matrix: Floats, out: Sequence[Floats] | N
     return turned
 
 
-@compiled(reassociate=False, contract=False)
+@compiled(allocates=True, reassociate=False, contract=False)
 def _turn(tile: Floats, matrix: Floats) -> Floats:
     columns, records = tile.shape
     turned = np.zeros((columns, records))

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpmask.kernels.arrays import Floats
+
 Equality = tuple[Sequence[Fraction], Fraction]
 """Coefficients, one for each column, and the constant."""
 

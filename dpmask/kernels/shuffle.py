@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Words
 from dpmask.kernels.compile import compiled, read_only
 
-Words = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
 _TOGETHER = 3  # about 2^3 words fall into one bucket
@@ -20,21 +20,20 @@ def places_in_order(words: Words) -> Places:
     time of a sort that takes any numbers.
     """
     bits = max(len(words) - 1, 1).bit_length()
-    order = np.empty(len(words), np.int64)
-    _sort(read_only(words), np.uint64(bits), max(bits - _TOGETHER, 1), order)
+    first_bits, order = max(bits - _TOGETHER, 1), np.empty(len(words), np.int64)
+    ends, packed = np.zeros((1 << first_bits) + 1, np.int64), np.empty(len(words), np.uint64)
+    _sort(read_only(words), np.uint64(bits), first_bits, ends, packed, order)
     return order
 
 
 @compiled(reassociate=False, contract=False)
-def _sort(words: Words, bits: np.uint64, first_bits: int, order: Places) -> None:
+def _sort(words: Words, bits: np.uint64, first_bits: int, ends: Places, packed: Words, order: Places) -> None:
     buckets, shift = 1 << first_bits, np.uint64(64 - first_bits)
     place = (np.uint64(1) << bits) - np.uint64(1)
-    ends = np.zeros(buckets + 1, np.int64)
     for k in range(len(words)):
         ends[(words[k] >> shift) + np.uint64(1)] += 1
     for bucket in range(buckets):
         ends[bucket + 1] += ends[bucket]
-    packed = np.empty(len(words), np.uint64)
     for k in range(len(words)):
         bucket = words[k] >> shift
         packed[ends[bucket]] = (words[k] & ~place) | np.uint64(k)

@@ -1,83 +1,62 @@
-"""Rank swapping on the values of one shard: who gets whose value."""
+"""Rank swapping: where a value meets its partner, and who gets whose value.
+
+Every value goes from its rank by a random distance and changes places with the one that comes to lie next to it. The
+distances are normal, so the ranks of two partners differ by the difference of two of them, which is normal, too: three
+eighths of the window on average, as far as in swaps at random within fixed windows of that size once their loss is the
+same; by no more than a window for 97 of 100; and no window bounds it.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from dpmask.kernels.arrays import Floats, Integers
+
+_TAIL = 4.0  # standard deviations before the first and beyond the last rank that still get shards of their own
 
 
-def swapped(keys: Integers, ties: NDArray[np.uint64], draws: Floats, share: float, window: int) -> Integers:
-    """For each value, the place of the value that its record gets: its own, or that of its partner in the window.
+def mean_distance(window: float) -> float:
+    """How far apart in rank two values that change places are on average; shares of the column, as the window."""
+    return 0.375 * window
 
-    Values are ranked by their keys, equal ones by ``ties``, and cut into windows of at most ``window`` neighbours.
-    Those whose draw is below ``share`` are paired within their window in the order of the draws, a random one.
+
+def distance_sd(window: float) -> float:
+    """The standard deviation of the distance in rank between two values that change places."""
+    return mean_distance(window) * math.sqrt(math.pi / 2.0)
+
+
+def meeting_places(low: Floats, high: Floats, lots: Floats, normals: Floats, window: float) -> Floats:
+    """Where values meet: a rank between ``low`` and ``high``, by lot, and a normal distance from it.
+
+    Two partners add their distances, so each has half of the variance.
     """
-    order = _ranked(keys, ties)
-    count = -(-len(order) // window)
-    windows = np.empty(len(order), np.int64)
-    windows[order] = np.arange(len(order)) * count // max(len(order), 1)
-    chosen = np.flatnonzero(draws < share)
-    chosen = chosen[np.argsort(_in_one(windows[chosen], draws[chosen], count))]
-    first, second = _pairs(windows[chosen])
-    source = np.arange(len(keys))
-    source[chosen[first]], source[chosen[second]] = chosen[second], chosen[first]
+    return low + lots * (high - low) + distance_sd(window) / math.sqrt(2.0) * normals
+
+
+def shards_for(values: int, window: float, shard: int) -> int:
+    """How many shards of about so many values the meeting places of a column are cut into."""
+    parts = max(1, -(-values // shard))
+    return math.ceil(parts * (1.0 + 2.0 * _tail(window))) if parts > 1 else 1
+
+
+def shard_of(places: Floats, window: float, shards: int) -> Integers:
+    """The shard of each meeting place: equal parts of the ranks and of the tails on both sides."""
+    tail = _tail(window)
+    width = (1.0 + 2.0 * tail) / shards
+    return np.clip(np.floor((places + tail) / width), 0, shards - 1).astype(np.int64)
+
+
+def _tail(window: float) -> float:
+    return _TAIL * distance_sd(window) / math.sqrt(2.0)
+
+
+def swapped(places: Floats) -> Integers:
+    """For each value the one that its record gets: neighbours two by two change places; an odd last one stays."""
+    order = np.argsort(places, kind="stable")
+    pairs = len(order) // 2 * 2
+    first, second = order[0:pairs:2], order[1:pairs:2]
+    source = np.arange(len(places))
+    source[first], source[second] = second, first
     return source
-
-
-def _ranked(keys: Integers, ties: NDArray[np.uint64]) -> Integers:
-    """The order of the keys, and of equal ones by their ties: these alone need the slow sort by both."""
-    order = np.argsort(keys)
-    ranked = keys[order]
-    equal = np.concatenate([[False], ranked[1:] == ranked[:-1], [False]])
-    tied = np.flatnonzero(equal[1:] | equal[:-1])
-    order[tied] = order[tied][np.lexsort((ties[order[tied]], ranked[tied]))]
-    return order
-
-
-def _in_one(windows: Integers, draws: Floats, count: int) -> Integers:
-    """Window and draw as one number that sorts by both, for one fast sort."""
-    bits = 62 - count.bit_length()
-    return (windows << bits) | (draws * 2.0**bits).astype(np.int64)
-
-
-def _pairs(windows: Integers) -> tuple[Integers, Integers]:
-    """Neighbours two by two in each window (given sorted); where a window has an odd number the last stays alone."""
-    starts = np.searchsorted(windows, windows, "left")
-    first = np.flatnonzero((np.arange(len(windows)) - starts) % 2 == 0)
-    first = first[first + 1 < len(windows)]
-    first = first[windows[first] == windows[first + 1]]
-    return first, first + 1
-
-
-class Cuts(NamedTuple):
-    """Where one column is cut into shards: the ranks, and the values at these, with their own places in the column."""
-
-    ranks: Integers
-    keys: Integers  # of the values at the ranks, each once
-    below: Integers  # how many values lie below each
-    through: Integers  # and how many at or below
-
-    @property
-    def shards(self) -> int:
-        """How many parts there are."""
-        return len(self.ranks) + 1
-
-
-def shard_of(keys: Integers, draws: Floats, cuts: Cuts) -> Integers:
-    """The shard of each value. Values equal to one at a cut go to either side of it, by their draws, as rank says.
-
-    Between two cuts a value's rank is known well enough; at a cut it is drawn from the ranks that equal values share.
-    """
-    if not len(cuts.ranks):
-        return np.zeros(len(keys), np.int64)
-    place = np.searchsorted(cuts.keys, keys)
-    ranks = np.concatenate([[0], cuts.through])[place]
-    at = np.flatnonzero(cuts.keys[np.minimum(place, len(cuts.keys) - 1)] == keys)
-    below, through = cuts.below[place[at]], cuts.through[place[at]]
-    ranks[at] = below + (draws[at] * (through - below)).astype(np.int64)
-    return np.searchsorted(cuts.ranks, ranks, "right")

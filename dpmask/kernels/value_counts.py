@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmask.kernels.keys import Words
-
-Counts = NDArray[np.int64]
+from dpmask.kernels.arrays import Counts, Words
 
 MOST_VALUES = 1 << 16
 

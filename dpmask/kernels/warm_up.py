@@ -10,8 +10,8 @@ import numpy as np
 from dpmask.kernels.kernel_cache import kept_kernels
 
 _ROWS = 8
-_SECONDS, _FUZZY_SECONDS = 0.5, 1.5
-"""CPU that it takes to compile a kernel, about."""
+_SECONDS, _FUZZY_SECONDS = 0.4, 1.2
+"""CPU that it takes to compile a kernel, about, by the kernels of the ready jobs; tests/benchmarks/bench_start.py."""
 
 
 class Task(NamedTuple):
@@ -29,7 +29,7 @@ class Task(NamedTuple):
         from dpmask.kernels.fuzzy.center_sums import membership_model
 
         model, _ = membership_model(2, fuzziness=self.fuzziness, entropy=self.entropy)
-        return tuple("-".join([name, *map(str, (*model, *rest))]) for name, rest in _FUZZY[self.name][0])
+        return (f"{_FUZZY[self.name][0]}-{model}-False-False",)
 
     @property
     def seconds(self) -> float:
@@ -44,6 +44,23 @@ class Task(NamedTuple):
             _PLAIN[self.name][1]()
 
 
+CRISP = (Task("fuzzy", 1.0), Task("starts"), Task("labels"))
+"""What crisp clustering compiles."""
+
+
+class KernelUse(NamedTuple):
+    """What a method or a measure compiles: always, and besides with some tables or parameters.
+
+    ``dpmask warmup`` compiles both; what a run must still compile is counted by the first.
+    """
+
+    always: tuple[Task, ...]
+    sometimes: tuple[Task, ...] = ()
+
+
+NO_KERNELS = KernelUse(())
+
+
 def cold(tasks: Iterable[Task]) -> list[Task]:
     """Those of the tasks that have something to compile, each once, the longest first."""
     kept = kept_kernels()
@@ -52,9 +69,9 @@ def cold(tasks: Iterable[Task]) -> list[Task]:
 
 
 def all_tasks() -> list[Task]:
-    """Every kernel: fuzzy ones for the usual models, which any other m shares with 1.3 unless 1/(m-1) is whole."""
-    models = [Task("", m) for m in (1.0, 1.05, 1.1, 1.2, 1.25, 1.3, 1.5, 2.0)] + [Task("", None, 1.0)]
-    fuzzy = [model._replace(name=name) for model in models for name in ("fuzzy", "draw", "closeness", "memberships")]
+    """Every kernel: fuzzy ones for all models, among which 1.2 stands for whole 1/(m-1), 1.3 for any other m."""
+    models = [Task("", m) for m in (1.0, 1.2, 1.3, 1.5, 2.0)] + [Task("", None, 1.0)]
+    fuzzy = [model._replace(name=name) for model in models for name in _FUZZY]
     return [Task(name) for name in _PLAIN] + fuzzy
 
 
@@ -120,7 +137,7 @@ def _starts() -> None:
 
 
 def _labels() -> None:
-    from dpmask.kernels.fuzzy.center_sums import labels
+    from dpmask.kernels.fuzzy.labels import labels
 
     labels(_block(), _block()[:, :2].T)
 
@@ -138,18 +155,30 @@ def _mdav() -> None:
 
 
 def _linkage() -> None:
+    from dpmask.kernels.linkage.assignment import assigned
+    from dpmask.kernels.linkage.crowds import MetricPairs, crowds
     from dpmask.kernels.linkage.nearest import Masked, Metric, as_close, true_radii
 
     none = np.empty(0)
     metric, masked = Metric(2, None, none, none, none), Masked(_block(), np.empty((0, _ROWS)), np.empty((0, _ROWS)))
     known = metric.known(_block(), np.empty((0, _ROWS)))
     as_close(metric, known, true_radii(metric, known, masked), masked)
+    pairs = MetricPairs(np.arange(_ROWS), known, *metric.masked(masked))
+    crowds(metric, pairs, np.full(_ROWS, np.inf), pairs)
+    assigned(metric, *pairs[1:])
 
 
 def _neighbours() -> None:
     from dpmask.kernels.linkage.neighbours import Queries, nearest
 
     nearest(Queries(_block(), np.arange(_ROWS), _block()[0]), _block(), _block()[0], 0, 0.1)
+
+
+def _swapped() -> None:
+    from dpmask.kernels.linkage.swapped import Persons, RankedRecords, candidates, own_costs
+
+    some, worth = RankedRecords(_block(), _block(), _block()), np.zeros((2, _ROWS))
+    candidates(Persons(some, worth, *own_costs(some, some, worth, 1, 1.0, 1.0)), some, 1, 1.0, 1.0)
 
 
 def _rotation() -> None:
@@ -190,6 +219,34 @@ def _refinement() -> None:
     split_groups(groups, codes[0], 0, 0, [2, 3], values._replace(nodes=np.array([2, 1], np.int32)))
 
 
+def _models() -> None:
+    from dpmask.kernels.refinement.cells import Sensitive, Values, count_cells, group_rows
+    from dpmask.kernels.refinement.joint import JointRows
+
+    codes, one = np.zeros((2, 100), np.uint16), np.zeros(1, np.int32)
+    values, sensitive = Values(one, one, np.ones(1, np.int64), False), Sensitive((1,), (0,), 1)
+    groups = group_rows(codes, [0], [values])
+    for sparse in (0.0, 2.0):
+        count_cells(codes, [0], groups, np.arange(1), [values], sparse, sensitive)
+    JointRows(codes).cells([0], [values], sensitive)
+
+
+def _regions() -> None:
+    from dpmask.kernels.refinement.growth import Level, RowRecords, Rules, grow
+    from dpmask.kernels.refinement.region_cuts import propose_counted
+    from dpmask.kernels.refinement.regions import LeafBoxes, Trees, regions_of, top
+
+    codes, one = np.arange(100, dtype=np.uint16).reshape(1, 100) % 4, np.zeros(1, np.int64)
+    trees = Trees(one, one, one + 4, one, one, np.ones(1, np.bool_))
+    rules = Rules(2, (), np.ones(1), np.zeros(1), np.arange(5.0), one)
+    start = Level(one, one, one + 100, top(trees), np.ones((1, 1), np.bool_), np.empty((1, 0)))
+    records = RowRecords(codes, np.zeros(100, np.uint16), 1, np.zeros(100, np.int32), trees)
+    tree = grow(records, start, rules).tree
+    regions_of(codes, tree)
+    LeafBoxes(tree, trees).of(0)
+    propose_counted(np.ones((4, 1), np.int64), 0, trees, 1)
+
+
 def _fuzzy(**model: Any) -> None:
     from dpmask.kernels.fuzzy.center_sums import center_sums
 
@@ -200,18 +257,6 @@ def _memberships(**model: Any) -> None:
     from dpmask.kernels.fuzzy.center_sums import memberships
 
     memberships(_block(), _block()[:, :2].T, **model)
-
-
-def _draw(**model: Any) -> None:
-    from dpmask.kernels.fuzzy.draws import draw_centers
-
-    draw_centers(_block(), _block()[:, :2].T, np.full(_ROWS, 0.5), **model)
-
-
-def _closeness(**model: Any) -> None:
-    from dpmask.kernels.fuzzy.draws import closeness
-
-    closeness(_block(), _block()[:, :2].T, **model)
 
 
 def _in(module: str, *names: str) -> tuple[str, ...]:
@@ -230,22 +275,38 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     ),
     "cells": (_in("cells", "_add_products", "_project", "_route"), _cells),
     "starts": (_in("fuzzy.starts", "_choose"), _starts),
-    "labels": (_in("fuzzy.center_sums", "find_labels-False"), _labels),
+    "labels": (_in("fuzzy.labels", "find_labels-False"), _labels),
     "small groups": (_in("microaggregation", "_merge"), _small_groups),
     "mdav": (_in("microaggregation", "_mdav"), _mdav),
-    "linkage": ((*_in("linkage.record_tree", "_distinct", "_split", "_boxes"), "linkage.nearest._search"), _linkage),
+    "linkage": (
+        (
+            *_in("linkage.record_tree", "_split", "_find_boxes"),
+            *("linkage.nearest._search", "linkage.crowds._nearest", "linkage.assignment._fill"),
+        ),
+        _linkage,
+    ),
     "neighbours": (_in("linkage.neighbours", "_scan"), _neighbours),
+    "swapped": (_in("linkage.swapped", "_own", "_scan"), _swapped),
     "rotation": (_in("rotation", "_turn"), _rotation),
     "membership": (_in("membership", "_rise", "_rise_and_fall", "_bell"), _membership),
     "regression": (_in("regression.gram", "_add_products", "_sum_block", "_all_errors", "_fill_values"), _regression),
     "refinement": (
-        _in("refinement.cells", "_put_together", "_split", "_number", "_count_all"),
+        _in("refinement.cells", "_sort_by_group", "_split", "_number", "_count_all"),
         _refinement,
     ),
+    "models": (
+        (*_in("refinement.cells", "_count_all_codes"), *_in("refinement.joint", "_append", "_tally", "_add")),
+        _models,
+    ),
+    "regions": (
+        (
+            *_in("refinement.region_cuts", "_propose", "_propose_counted"),
+            *_in("refinement.regions", "_divide", "_regions_of", "_boxes_in"),
+        ),
+        _regions,
+    ),
 }
-_FUZZY: dict[str, tuple[tuple[tuple[str, tuple[bool, ...]], ...], Callable[..., None]]] = {
-    "fuzzy": ((("fuzzy.center_sums.sum_block", (False, False)),), _fuzzy),
-    "memberships": ((("fuzzy.center_sums.find_memberships", (False, False)),), _memberships),
-    "draw": ((("fuzzy.draws.draw", ()),), _draw),
-    "closeness": ((("fuzzy.draws.find_closeness", ()),), _closeness),
+_FUZZY: dict[str, tuple[str, Callable[..., None]]] = {
+    "fuzzy": ("fuzzy.center_sums.sum_block", _fuzzy),
+    "memberships": ("fuzzy.center_sums.find_memberships", _memberships),
 }

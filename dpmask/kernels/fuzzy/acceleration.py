@@ -15,9 +15,8 @@ both 64 (116).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from dpmask.kernels.arrays import Floats
 
 _ROUNDING = 1e-13  # relative: an objective summed over blocks is not known better
 _CONDITION = 1e-10  # singular values of the history below this share of the largest are noise

@@ -15,14 +15,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.compile import compiled, plain
-from dpmask.kernels.fuzzy.memberships import CRISP, ENTROPY, FUZZY, FUZZY_WHOLE, Model, find_shares, finish
-from dpmask.kernels.fuzzy.tiles import ROWS, add_to_sums, load, new_tile, nothing_missing, separate_missing
-from dpmask.kernels.fuzzy.tolerance import load_tolerance, new_movement, settle
+from dpmask.kernels.fuzzy.memberships import CRISP, ENTROPY, FUZZY, FUZZY_1_5, FUZZY_2, FUZZY_WHOLE, find_shares, finish
+from dpmask.kernels.fuzzy.tiles import (
+    ROWS,
+    TOTAL,
+    WEIGHT,
+    Tile,
+    add_to_sums,
+    find_distances,
+    load,
+    new_tile,
+    nothing_missing,
+    scale_shares,
+    separate_missing,
+)
+from dpmask.kernels.fuzzy.tolerance import load_tolerance, settle
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
+POWERED = True
+"""An argument of kernels, not a constant in them: so they share the parts that find shares of u^m and shares of u."""
 _LARGEST_WHOLE, _ALMOST = 100.0, 1e-12
 _NO_WEIGHT = 1e-300  # smaller sums have lost their digits to underflow
 
@@ -66,7 +78,7 @@ def largest_fuzziness(clusters: int) -> float:
 
 def membership_model(
     clusters: int, *, fuzziness: float | None = None, entropy: float | None = None
-) -> tuple[Model, float]:
+) -> tuple[str, float]:
     """The model for fuzziness m >= 1 (1: crisp) or entropy weight lambda > 0, and its 1/(m-1) or lambda.
 
     ValueError where u^m would underflow.
@@ -76,7 +88,7 @@ def membership_model(
     if fuzziness is None:
         if not (entropy is not None and 0.0 < entropy < math.inf):
             raise ValueError(f"entropy must be a finite number > 0; got {entropy}")
-        return Model(ENTROPY), float(entropy)
+        return ENTROPY, float(entropy)
     if not 1.0 <= fuzziness < math.inf:
         raise ValueError(f"fuzziness must be a finite number >= 1; got {fuzziness}")
     if fuzziness > largest_fuzziness(clusters):
@@ -85,9 +97,11 @@ def membership_model(
             f"the largest fuzziness for {clusters} clusters is {largest_fuzziness(clusters):.1f}"
         )
     if fuzziness == 1.0:
-        return Model(CRISP), math.inf
+        return CRISP, math.inf
     exponent = 1.0 / (fuzziness - 1.0)
-    return (Model(FUZZY_WHOLE, round(exponent)) if _is_whole(exponent) else Model(FUZZY)), exponent
+    if not _is_whole(exponent):
+        return FUZZY, exponent
+    return {1: FUZZY_2, 2: FUZZY_1_5}.get(round(exponent), FUZZY_WHOLE), float(round(exponent))
 
 
 def _is_whole(exponent: float) -> bool:
@@ -116,10 +130,12 @@ def center_sums(
     counts = _for_each("weights", None if weights is None else np.atleast_1d(weights), block)
     weighted = np.zeros(padded.shape)
     weight = np.zeros((starts, padded.shape[1], columns if partial else 1))
-    objective = np.zeros(starts)
-    block = plain(block)
-    sum_block = _sum_block(model, partial, tolerance is not None)
-    rows, total = sum_block(block, padded, clusters, counts, kappas, exponent, weighted, weight, objective)
+    objective, none = np.zeros(starts), np.empty(0)
+    tile = new_tile(columns, clusters, partial=partial, tolerant=tolerance is not None)
+    sums = (weighted, weight, objective, none, none)
+    rows, total = sum_block(model, partial, tolerance is not None)(
+        plain(block), padded, clusters, counts, kappas, exponent, POWERED, tile, *sums
+    )
     weight = weight[:, :clusters] if partial else weight[:, :clusters, 0]
     return CenterSums(weighted[:, :clusters], weight, objective, rows, total)
 
@@ -136,16 +152,10 @@ def memberships(
     """u_ik (clusters x rows) at `centers` (clusters x columns). A record without any value belongs 1/c to each."""
     model, exponent = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
     result = np.empty((len(centers), block.shape[1]))
-    kappas = _for_each("tolerance", tolerance, block)
-    find = _find_memberships(model, partial, tolerance is not None)
-    find(plain(block), even(block, centers[None])[0], len(centers), kappas, exponent, result)
-    return result
-
-
-def labels(block: Floats, centers: Floats, *, partial: bool = False) -> Integers:
-    """The nearest centre of each record, the first of several. Without tolerance it has the largest membership, too."""
-    result = np.empty(block.shape[1], np.int64)
-    _find_labels(partial)(plain(block), even(block, centers[None])[0], len(centers), result)
+    kappas, tolerant = _for_each("tolerance", tolerance, block), tolerance is not None
+    tile = new_tile(block.shape[0], len(centers), partial=partial, tolerant=tolerant)
+    find = _find_memberships(model, partial, tolerant)
+    find(plain(block), even(block, centers[None])[0], len(centers), kappas, exponent, not POWERED, tile, result)
     return result
 
 
@@ -168,12 +178,14 @@ def _for_each(name: str, values: float | Floats | None, block: Floats) -> Floats
 
 
 @cache
-def _sum_block(model: Model, partial: bool, tolerant: bool) -> Any:
+def sum_block(model: str, partial: bool, tolerant: bool) -> Any:
+    """The kernel of a pass; where the last two arguments have room, it notes how near and how heavy records are."""
     settle_in: Any = settle(model, partial) if tolerant else None
-    shares, finish_shares, add = find_shares(model, partial, powered=True), finish(model), add_to_sums(partial)
-    separate = separate_missing if partial else nothing_missing
+    distances, shares_of = find_distances(partial), find_shares(model, partial)
+    finish_shares, add = finish(model), add_to_sums(partial)
+    separate, noting = separate_missing if partial else nothing_missing, not partial and not tolerant
 
-    @compiled(variant=(*model, partial, tolerant))
+    @compiled(variant=(model, partial, tolerant))
     def sum_block(
         block: Floats,
         centers: Floats,
@@ -181,83 +193,97 @@ def _sum_block(model: Model, partial: bool, tolerant: bool) -> Any:
         weights: Floats,
         tolerances: Floats,
         exponent: float,
+        powered: bool,
+        tile: Tile,
         weighted: Floats,
         weight: Floats,
         objective: Floats,
+        nearest: Floats,
+        largest: Floats,
     ) -> tuple[int, float]:
-        columns, rows = block.shape
-        tile, movement = new_tile(columns, clusters, partial), new_movement(columns if tolerant else 0)
+        records, seen, lines, shares, moved, target = tile
+        at = moved if tolerant else records
         counted, total = 0, 0.0
-        for first in range(0, rows, ROWS):
-            counted += separate(tile, load(tile, block, first, weights))
-            total = _plus(total, tile.weight)
+        for first in range(0, block.shape[1], ROWS):
+            count = load(block, first, weights, records, lines)
+            counted += separate(records, seen, lines, count)
+            total = _plus(total, lines)
             if tolerant:
-                load_tolerance(tile, tolerances, first)
+                load_tolerance(tolerances, first, lines)
             for start in range(len(centers)):
-                records = tile.records
                 if tolerant:
-                    records = settle_in(tile, movement, centers[start], clusters, exponent)
+                    settle_in(records, seen, lines, shares, moved, target, centers[start], clusters, exponent)
                 else:
-                    shares(tile, records, centers[start], clusters, exponent)
-                finish_shares(tile, exponent)
-                objective[start] += add(tile, records, weighted[start], weight[start])
+                    distances(records, seen, lines, centers[start], shares)
+                    if noting and nearest.size > 0:
+                        _note_nearest(shares, clusters, count, nearest)
+                    shares_of(records, seen, lines, shares, centers[start], clusters, exponent, powered)
+                finish_shares(lines, exponent)
+                objective[start] += scale_shares(shares, lines)
+                if noting and largest.size > 0:
+                    _note_largest(shares, clusters, largest)
+                add(at, seen, lines, shares, weighted[start], weight[start])
         return counted, total
 
     return sum_block
 
 
 @compiled(part=True, reassociate=False)
-def _plus(total: float, weight: Floats) -> float:
-    """A sum from the left, whatever the processor."""
+def _plus(total: float, lines: Floats) -> float:
+    """A sum of weights from the left, whatever the processor."""
     tile = 0.0
     for k in range(ROWS):
-        tile += weight[k]
+        tile += lines[WEIGHT, k]
     return total + tile
 
 
+@compiled(part=True)
+def _note_nearest(shares: Floats, clusters: int, count: int, nearest: Floats) -> None:
+    for i in range(clusters):
+        least = nearest[i]
+        for k in range(count):
+            least = shares[i, k] if shares[i, k] < least else least
+        nearest[i] = least
+
+
+@compiled(part=True)
+def _note_largest(shares: Floats, clusters: int, largest: Floats) -> None:
+    for i in range(clusters):
+        most = largest[i]
+        for k in range(ROWS):
+            most = shares[i, k] if shares[i, k] > most else most
+        largest[i] = most
+
+
 @cache
-def _find_memberships(model: Model, partial: bool, tolerant: bool) -> Any:
+def _find_memberships(model: str, partial: bool, tolerant: bool) -> Any:
     settle_in: Any = settle(model, partial) if tolerant else None
-    shares = find_shares(model, partial, powered=False)
+    distances, shares_of = find_distances(partial), find_shares(model, partial)
     separate = separate_missing if partial else nothing_missing
 
-    @compiled(variant=(*model, partial, tolerant))
+    @compiled(variant=(model, partial, tolerant))
     def find_memberships(
-        block: Floats, centers: Floats, clusters: int, tolerances: Floats, exponent: float, result: Floats
+        block: Floats,
+        centers: Floats,
+        clusters: int,
+        tolerances: Floats,
+        exponent: float,
+        powered: bool,
+        tile: Tile,
+        result: Floats,
     ) -> None:
-        columns, rows = block.shape
-        tile, movement = new_tile(columns, clusters, partial), new_movement(columns if tolerant else 0)
-        for first in range(0, rows, ROWS):
-            count = load(tile, block, first, np.empty(0))
-            separate(tile, count)
-            records = tile.records
+        records, seen, lines, shares, moved, target = tile
+        at = moved if tolerant else records
+        for first in range(0, block.shape[1], ROWS):
+            count = load(block, first, tolerances[:0], records, lines)
+            separate(records, seen, lines, count)
             if tolerant:
-                load_tolerance(tile, tolerances, first)
-                records = settle_in(tile, movement, centers, clusters, exponent)
-            shares(tile, records, centers, clusters, exponent)
+                load_tolerance(tolerances, first, lines)
+                settle_in(records, seen, lines, shares, moved, target, centers, clusters, exponent)
+            distances(at, seen, lines, centers, shares)
+            shares_of(at, seen, lines, shares, centers, clusters, exponent, powered)
             for i in range(clusters):
                 for k in range(count):
-                    result[i, first + k] = tile.shares[i, k] * (1.0 / tile.total[k])
+                    result[i, first + k] = shares[i, k] * (1.0 / lines[TOTAL, k])
 
     return find_memberships
-
-
-@cache
-def _find_labels(partial: bool) -> Any:
-    shares = find_shares(Model(CRISP), partial, powered=False)
-    separate = separate_missing if partial else nothing_missing
-
-    @compiled(variant=(partial,))
-    def find_labels(block: Floats, centers: Floats, clusters: int, result: Integers) -> None:
-        columns, rows = block.shape
-        tile = new_tile(columns, clusters, partial)
-        for first in range(0, rows, ROWS):
-            count = load(tile, block, first, np.empty(0))
-            separate(tile, count)
-            shares(tile, tile.records, centers, clusters, 0.0)
-            for k in range(count):
-                for i in range(clusters):
-                    if tile.shares[i, k] > 0.0:
-                        result[first + k] = i
-
-    return find_labels

@@ -5,19 +5,17 @@ Steps 2 and 3 of Algorithm 1 in Torra (2020). As in center_sums.py nothing of si
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmask.kernels.compile import compiled, plain
-from dpmask.kernels.fuzzy.center_sums import even, membership_model
-from dpmask.kernels.fuzzy.memberships import Model, find_shares, finish
-from dpmask.kernels.fuzzy.tiles import ROWS, find_distances, load, new_tile
+from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.compile import plain
+from dpmask.kernels.fuzzy.center_sums import POWERED, even, membership_model, memberships, sum_block
+from dpmask.kernels.fuzzy.tiles import ROWS, new_tile
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+_MEMBERSHIPS = 1 << 17
+"""How many are computed at a time: a megabyte."""
 
 
 class Closeness(NamedTuple):
@@ -46,81 +44,35 @@ def draw_centers(
     """For each record the centre that its uniform draw falls to, when each has its membership for a share."""
     if len(uniforms) != block.shape[1]:
         raise ValueError(f"{len(uniforms)} draws for {block.shape[1]} records")
-    model, exponent = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
     result = np.empty(block.shape[1], np.int64)
-    _draw(model)(plain(block), even(block, centers[None])[0], len(centers), exponent, plain(uniforms), result)
+    step = max(ROWS, _MEMBERSHIPS // len(centers) // ROWS * ROWS)
+    for first in range(0, len(result), step):
+        rows = slice(first, first + step)
+        shares = memberships(block[:, rows], centers, fuzziness=fuzziness, entropy=entropy)
+        result[rows] = _drawn(shares, uniforms[rows])
     return result
+
+
+def _drawn(shares: Floats, uniforms: Floats) -> Integers:
+    """For each record (columns) the first centre at which the sum of shares is above its draw.
+
+    Where rounding leaves the whole sum below the draw, the last centre that has a share.
+    """
+    drawn: Integers = (np.cumsum(shares, axis=0) <= uniforms).sum(axis=0)
+    beyond = np.flatnonzero(drawn == len(shares))
+    drawn[beyond] = len(shares) - 1 - np.argmax(shares[::-1, beyond] > 0.0, axis=0)
+    return drawn
 
 
 def closeness(
     block: Floats, centers: Floats, *, fuzziness: float | None = None, entropy: float | None = None
 ) -> Closeness:
     """How near the block's records are to the centres, and how much they weigh on them."""
-    model, exponent = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
-    count = len(centers)
-    result = Closeness(np.full(count, np.inf), np.zeros(count), np.zeros(count))
-    _find_closeness(model)(plain(block), even(block, centers[None])[0], count, exponent, *result)
-    return result
-
-
-@cache
-def _draw(model: Model) -> Any:
-    shares = find_shares(model, partial=False, powered=False)
-
-    @compiled(variant=model)
-    def draw(
-        block: Floats, centers: Floats, clusters: int, exponent: float, uniforms: Floats, result: Integers
-    ) -> None:
-        columns, rows = block.shape
-        tile = new_tile(columns, clusters, False)
-        for first in range(0, rows, ROWS):
-            count = load(tile, block, first, np.empty(0))
-            shares(tile, tile.records, centers, clusters, exponent)
-            for k in range(count):
-                goal, passed, chosen = uniforms[first + k] * tile.total[k], 0.0, 0
-                for i in range(clusters):
-                    if tile.shares[i, k] > 0.0:
-                        chosen = i
-                        passed += tile.shares[i, k]
-                        if passed > goal:
-                            break
-                result[first + k] = chosen
-
-    return draw
-
-
-@cache
-def _find_closeness(model: Model) -> Any:
-    distances, shares = find_distances(partial=False), find_shares(model, partial=False, powered=True)
-    finish_shares = finish(model)
-
-    @compiled(variant=model)
-    def find_closeness(
-        block: Floats,
-        centers: Floats,
-        clusters: int,
-        exponent: float,
-        nearest: Floats,
-        largest: Floats,
-        total: Floats,
-    ) -> None:
-        columns, rows = block.shape
-        tile = new_tile(columns, clusters, False)
-        for first in range(0, rows, ROWS):
-            count = load(tile, block, first, np.empty(0))
-            distances(tile, tile.records, centers)
-            for i in range(clusters):
-                for k in range(count):
-                    nearest[i] = min(nearest[i], tile.shares[i, k])
-            shares(tile, tile.records, centers, clusters, exponent)
-            finish_shares(tile, exponent)
-            for i in range(clusters):
-                share, most, owed = tile.shares[i], 0.0, 0.0
-                for k in range(count):
-                    weight = share[k] * tile.scale[k]
-                    most = max(most, weight)
-                    owed += weight
-                largest[i] = max(largest[i], most)
-                total[i] += owed
-
-    return find_closeness
+    clusters, columns = centers.shape
+    model, exponent = membership_model(clusters, fuzziness=fuzziness, entropy=entropy)
+    padded, tile, none = even(block, centers[None]), new_tile(columns, clusters, partial=False), np.empty(0)
+    weighted, weight, objective = np.zeros(padded.shape), np.zeros((*padded.shape[:2], 1)), np.zeros(1)
+    nearest, largest = np.full(clusters, np.inf), np.zeros(clusters)
+    sums = (weighted, weight, objective, nearest, largest)
+    sum_block(model, False, False)(plain(block), padded, clusters, none, none, exponent, POWERED, tile, *sums)
+    return Closeness(nearest, largest, weight[0, :clusters, 0])

@@ -1,242 +1,273 @@
-"""From distances to the share of a record in each centre: one function for each model, and the tolerance.
+"""From distances to the share of a record in each centre: one function for each model.
 
-`find_shares` turns `tile.shares` from d_ik into q_ik r_ik (see fuzzy_tiles) or, for plain memberships, into q_ik, and
-fills `tile.total` with sum_i q_ik. `finish` then finds what normalises the shares and what a record adds to J.
+`find_shares` turns shares from d_ik into q_ik r_ik (see tiles.py) or, for plain memberships, into q_ik, and fills a
+line with sum_i q_ik. `finish` then finds what normalises the shares and what a record adds to J.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.compile import compiled
-from dpmask.kernels.fuzzy.tiles import ROWS, Tile, find_distances
+from dpmask.kernels.fuzzy.tiles import FACTOR, NEAREST, OBJECTIVE, POWER, RATIO, ROWS, SCALE, TOTAL, find_nearest
 from dpmask.kernels.vector_math import exp2, log2
 
-Floats = NDArray[np.float64]
-
-CRISP, FUZZY_WHOLE, FUZZY, ENTROPY = "crisp", "whole", "fuzzy", "entropy"
+CRISP, FUZZY_2, FUZZY_1_5, FUZZY_WHOLE, FUZZY, ENTROPY = "crisp", "2", "1.5", "whole", "fuzzy", "entropy"
+"""The models: m = 1, m = 2, m = 1.5, another m with a whole number 1/(m-1), any other m, entropy. A kernel is built for
+one of them and has the code of no other; 1/(m-1) or lambda is an argument of it."""
 
 # Outside this range the squares in a distance overflow or lose digits: such a record's distances are computed again.
-_SMALLEST_DISTANCE, _LARGEST_DISTANCE = 1e-280, 1e300
+SMALLEST_DISTANCE, LARGEST_DISTANCE = 1e-280, 1e300
 _SMALLEST_RATIO = 2.0**-1022
 _LN2 = math.log(2.0)
 
 
-class Model(NamedTuple):
-    """Which memberships: their kind, and the whole exponent 1/(m-1) if it is one.
-
-    These are chosen when a kernel is built: it has the code of one kind only.
-    """
-
-    kind: str
-    whole: int = 0
-
-
 @cache
-def find_shares(model: Model, partial: bool, powered: bool) -> Any:
-    """The part that finds distances, then shares: those of u_ik^m when `powered`, else those of u_ik.
+def find_shares(model: str, partial: bool) -> Any:
+    """The part that turns distances into shares: those of u_ik^m when `powered`, else those of u_ik.
 
-    Its last argument is 1/(m-1) or lambda.
+    Its argument `exponent` is 1/(m-1) or lambda.
     """
-    find, to_shares, mend = (
-        find_distances(partial),
-        _to_shares(model, powered),
-        _extreme_shares(model, partial, powered),
-    )
+    to_shares, mend = _TO_SHARES[model], _extreme_shares(model, partial)
 
     @compiled(part=True)
-    def shares(tile: Tile, records: Floats, centers: Floats, clusters: int, exponent: float) -> None:
-        find(tile, records, centers)
-        to_shares(tile, clusters, exponent)
+    def shares_of(
+        records: Floats,
+        seen: Floats,
+        lines: Floats,
+        shares: Floats,
+        centers: Floats,
+        clusters: int,
+        exponent: float,
+        powered: bool,
+    ) -> None:
+        find_nearest(shares, clusters, lines)
+        for k in range(ROWS):
+            lines[TOTAL, k] = 0.0
+        to_shares(shares, lines, clusters, exponent, powered)
         extreme = 0
         for k in range(ROWS):
-            extreme += (tile.nearest[k] < _SMALLEST_DISTANCE) | (tile.nearest[k] > _LARGEST_DISTANCE)
+            extreme += (lines[NEAREST, k] < SMALLEST_DISTANCE) | (lines[NEAREST, k] > LARGEST_DISTANCE)
         if extreme > 0:
             for k in range(ROWS):
-                if tile.nearest[k] < _SMALLEST_DISTANCE or tile.nearest[k] > _LARGEST_DISTANCE:
-                    mend(tile, records, centers, clusters, exponent, k)
+                if lines[NEAREST, k] < SMALLEST_DISTANCE or lines[NEAREST, k] > LARGEST_DISTANCE:
+                    mend(records, seen, lines, shares, centers, clusters, exponent, powered, k)
 
-    return shares
-
-
-def _to_shares(model: Model, powered: bool) -> Any:
-    if model.kind == FUZZY_WHOLE:
-        return _fuzzy_whole(model.whole, powered)
-    if model.kind == FUZZY:
-        return _fuzzy(powered)
-    return _crisp if model.kind == CRISP else _entropy
+    return shares_of
 
 
 @compiled(part=True)
-def _crisp(tile: Tile, clusters: int, exponent: float) -> None:
+def _crisp(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
     """M = 1: everything to the nearest centre, the first of several."""
-    total, nearest = tile.total, tile.nearest
-    for k in range(ROWS):
-        total[k] = 0.0
     for i in range(clusters):
-        share = tile.shares[i]
         for k in range(ROWS):
-            first = (share[k] <= nearest[k]) & (total[k] == 0.0)
-            share[k] = 1.0 if first else 0.0
-            total[k] += share[k]
-
-
-@cache
-def _fuzzy_whole(whole: int, powered: bool) -> Any:
-    """Where 1/(m-1) is a whole number, as for m = 2, 1.5 and 1.1: q = r^whole, as a few multiplications."""
-
-    @compiled(part=True)
-    def shares(tile: Tile, clusters: int, exponent: float) -> None:
-        total, nearest = tile.total, tile.nearest
-        for k in range(ROWS):
-            total[k] = 0.0
-        for i in range(clusters):
-            share = tile.shares[i]
-            for k in range(ROWS):
-                ratio = nearest[k] / share[k]
-                q = ratio**whole
-                total[k] += q
-                share[k] = q * ratio if powered else q
-
-    return shares
-
-
-@cache
-def _fuzzy(powered: bool) -> Any:
-    """Any m > 1: q = r^exponent with exponent = 1/(m-1)."""
-
-    @compiled(part=True)
-    def shares(tile: Tile, clusters: int, exponent: float) -> None:
-        total, nearest, power = tile.total, tile.nearest, np.empty(ROWS)
-        for k in range(ROWS):
-            total[k] = 0.0
-        for i in range(clusters):
-            share = tile.shares[i]
-            for k in range(ROWS):  # two loops: one would need more registers than there are
-                share[k] = nearest[k] / share[k]
-                power[k] = exponent * log2(max(share[k], _SMALLEST_RATIO))
-            for k in range(ROWS):
-                q = exp2(power[k])
-                total[k] += q
-                share[k] = q * share[k] if powered else q
-
-    return shares
+            first = (shares[i, k] <= lines[NEAREST, k]) & (lines[TOTAL, k] == 0.0)
+            shares[i, k] = 1.0 if first else 0.0
+            lines[TOTAL, k] += shares[i, k]
 
 
 @compiled(part=True)
-def _entropy(tile: Tile, clusters: int, entropy: float) -> None:
-    """Eq. 3 of Torra 2020 as a softmax that cannot overflow: q = exp(-lambda (d - min d))."""
-    total, nearest, slope = tile.total, tile.nearest, -entropy / _LN2
-    for k in range(ROWS):
-        total[k] = 0.0
+def _fuzzy_2(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
+    """M = 2: q = r."""
     for i in range(clusters):
-        share = tile.shares[i]
+        if powered:
+            for k in range(ROWS):
+                ratio = lines[NEAREST, k] / shares[i, k]
+                lines[TOTAL, k] += ratio
+                shares[i, k] = ratio * ratio
+        else:
+            for k in range(ROWS):
+                shares[i, k] = lines[NEAREST, k] / shares[i, k]
+                lines[TOTAL, k] += shares[i, k]
+
+
+@compiled(part=True)
+def _fuzzy_1_5(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
+    """M = 1.5: q = r^2."""
+    for i in range(clusters):
         for k in range(ROWS):
-            share[k] = exp2(slope * (share[k] - nearest[k]))
-            total[k] += share[k]
+            ratio = lines[NEAREST, k] / shares[i, k]
+            lines[TOTAL, k] += ratio * ratio
+            shares[i, k] = ratio * ratio * ratio if powered else ratio * ratio
+
+
+@compiled(part=True)
+def _fuzzy_whole(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
+    """Where 1/(m-1) is a whole number, as for m = 1.25, 1.2 and 1.1: q = r^whole, by squares."""
+    whole = int(exponent)
+    for i in range(clusters):
+        for k in range(ROWS):
+            ratio = lines[NEAREST, k] / shares[i, k]
+            lines[RATIO, k] = ratio
+            lines[POWER, k] = ratio * ratio
+            shares[i, k] = ratio if whole & 1 else 1.0
+        left = whole >> 1
+        while left > 0:
+            if left & 1:
+                for k in range(ROWS):
+                    shares[i, k] *= lines[POWER, k]
+            left >>= 1
+            if left > 0:
+                for k in range(ROWS):
+                    lines[POWER, k] *= lines[POWER, k]
+        _count_shares(shares, lines, i, powered)
+
+
+@compiled(part=True)
+def _count_shares(shares: Floats, lines: Floats, i: int, powered: bool) -> None:
+    """Count q_ik in the total, and make it q_ik r_ik."""
+    for k in range(ROWS):
+        lines[TOTAL, k] += shares[i, k]
+        shares[i, k] *= lines[RATIO, k] if powered else 1.0
+
+
+@compiled(part=True)
+def _fuzzy(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
+    """Any m > 1: q = r^exponent with exponent = 1/(m-1)."""
+    for i in range(clusters):
+        for k in range(ROWS):  # two loops: one would need more registers than there are
+            ratio = lines[NEAREST, k] / shares[i, k]
+            lines[RATIO, k] = ratio
+            lines[POWER, k] = exponent * log2(ratio if ratio > _SMALLEST_RATIO else _SMALLEST_RATIO)
+        for k in range(ROWS):
+            shares[i, k] = exp2(lines[POWER, k])
+        _count_shares(shares, lines, i, powered)
+
+
+@compiled(part=True)
+def _entropy(shares: Floats, lines: Floats, clusters: int, entropy: float, powered: bool) -> None:
+    """Eq. 3 of Torra 2020 as a softmax that cannot overflow: q = exp(-lambda (d - min d))."""
+    slope = -entropy / _LN2
+    for i in range(clusters):
+        for k in range(ROWS):
+            shares[i, k] = exp2(slope * (shares[i, k] - lines[NEAREST, k]))
+            lines[TOTAL, k] += shares[i, k]
+
+
+_TO_SHARES: dict[str, Any] = {
+    CRISP: _crisp,
+    FUZZY_2: _fuzzy_2,
+    FUZZY_1_5: _fuzzy_1_5,
+    FUZZY_WHOLE: _fuzzy_whole,
+    FUZZY: _fuzzy,
+    ENTROPY: _entropy,
+}
 
 
 @cache
-def _extreme_shares(model: Model, partial: bool, powered: bool) -> Any:
+def _extreme_shares(model: str, partial: bool) -> Any:
     """The part for one record on a centre, or so near or so far that squares fail: shares from distances |x - v|."""
-    crisp, entropic, safe_distance = model.kind == CRISP, model.kind == ENTROPY, _safe_distance(partial)
+    crisp, entropic, safe_distance = model == CRISP, model == ENTROPY, _safe_distance(partial)
 
     @compiled(part=True, reassociate=False)
-    def shares(tile: Tile, records: Floats, centers: Floats, clusters: int, exponent: float, k: int) -> None:
+    def shares_of_one(
+        records: Floats,
+        seen: Floats,
+        lines: Floats,
+        shares: Floats,
+        centers: Floats,
+        clusters: int,
+        exponent: float,
+        powered: bool,
+        k: int,
+    ) -> None:
         smallest = np.inf
         for i in range(clusters):
-            tile.shares[i, k] = safe_distance(tile, records, centers[i], k)
-            smallest = min(smallest, tile.shares[i, k])
+            distance = safe_distance(records, seen, lines, centers, i, k)
+            shares[i, k] = distance
+            smallest = distance if distance < smallest else smallest
         total = 0.0
         for i in range(clusters):
-            distance = tile.shares[i, k]
+            distance = shares[i, k]
             ratio = q = 1.0  # for the nearest: records on several centres share themselves among these
             if crisp:
-                ratio = q = 1.0 if distance == smallest and total == 0.0 else 0.0
+                q = 1.0 if distance == smallest and total == 0.0 else 0.0
             elif distance > smallest and entropic:
                 q = math.exp(-exponent * (distance - smallest) * (distance + smallest))
             elif distance > smallest:
-                ratio = (smallest / distance) ** 2
+                ratio = (smallest / distance) * (smallest / distance)
                 q = ratio**exponent
             total += q
-            tile.shares[i, k] = q * ratio if powered else q
-        tile.total[k] = total
-        tile.nearest[k] = smallest**2
+            shares[i, k] = q * ratio if powered else q
+        lines[TOTAL, k] = total
+        lines[NEAREST, k] = smallest * smallest
 
-    return shares
+    return shares_of_one
 
 
 @cache
 def _safe_distance(partial: bool) -> Any:
-    """The part for the (partial) distance of record k, not squared, from differences divided by the largest."""
+    """The part for the (partial) distance of record k to centre i, not squared, from differences over the largest."""
 
     @compiled(part=True, reassociate=False)
-    def distance(tile: Tile, records: Floats, center: Floats, k: int) -> float:
+    def distance(records: Floats, seen: Floats, lines: Floats, centers: Floats, i: int, k: int) -> float:
         largest = 0.0
-        for s in range(len(center)):
-            if not partial or tile.seen[s, k] > 0.0:
-                largest = max(largest, abs(records[s, k] - center[s]))
+        for s in range(records.shape[0]):
+            away = abs(records[s, k] - centers[i, s])
+            if away > largest and (not partial or seen[s, k] > 0.0):
+                largest = away
         if not 0.0 < largest < np.inf:
             return largest
         squares = 0.0
-        for s in range(len(center)):
-            if not partial or tile.seen[s, k] > 0.0:
-                squares += ((records[s, k] - center[s]) / largest) ** 2
-        return largest * math.sqrt(squares * tile.factor[k])
+        for s in range(records.shape[0]):
+            if not partial or seen[s, k] > 0.0:
+                away = (records[s, k] - centers[i, s]) / largest
+                squares += away * away
+        return largest * math.sqrt(squares * lines[FACTOR, k])
 
     return distance
 
 
-def finish(model: Model) -> Any:
-    """The part that finds scale_k, which turns shares into u_ik^m, and objective_k, the record's part of J.
+def finish(model: str) -> Any:
+    """The part that finds the scale, which turns shares into u_ik^m, and each record's part of J.
 
     FCM: min d (sum q)^(1-m). EFCM: min d - log(sum q) / lambda. Both equal the sums over clusters (eq. 2) at these u.
     """
-    special = {1: _finish_2, 2: _finish_1_5}.get(model.whole)
-    return special or {CRISP: _finish_crisp, ENTROPY: _finish_entropy}.get(model.kind, _finish_fuzzy)
+    special = {CRISP: _finish_crisp, FUZZY_2: _finish_2, FUZZY_1_5: _finish_1_5, ENTROPY: _finish_entropy}
+    return special.get(model, _finish_fuzzy)
 
 
 @compiled(part=True)
-def _finish_crisp(tile: Tile, exponent: float) -> None:
+def _finish_crisp(lines: Floats, exponent: float) -> None:
     for k in range(ROWS):
-        tile.scale[k] = 1.0
-        tile.objective[k] = tile.nearest[k]
+        lines[SCALE, k] = 1.0
+        lines[OBJECTIVE, k] = lines[NEAREST, k]
 
 
 @compiled(part=True)
-def _finish_2(tile: Tile, exponent: float) -> None:
-    total, nearest, scale, objective = tile.total, tile.nearest, tile.scale, tile.objective
+def _finish_2(lines: Floats, exponent: float) -> None:
     for k in range(ROWS):
-        scale[k] = 1.0 / (total[k] * total[k])
-        objective[k] = nearest[k] / total[k]
+        total = lines[TOTAL, k]
+        lines[SCALE, k] = 1.0 / (total * total)
+        lines[OBJECTIVE, k] = lines[NEAREST, k] / total
 
 
 @compiled(part=True)
-def _finish_1_5(tile: Tile, exponent: float) -> None:
-    total, nearest, scale, objective = tile.total, tile.nearest, tile.scale, tile.objective
+def _finish_1_5(lines: Floats, exponent: float) -> None:
     for k in range(ROWS):
-        root = math.sqrt(total[k])
-        scale[k] = 1.0 / (total[k] * root)
-        objective[k] = nearest[k] / root
+        total = lines[TOTAL, k]
+        root = math.sqrt(total)
+        lines[SCALE, k] = 1.0 / (total * root)
+        lines[OBJECTIVE, k] = lines[NEAREST, k] / root
 
 
 @compiled(part=True)
-def _finish_fuzzy(tile: Tile, exponent: float) -> None:
-    total, nearest, scale, objective = tile.total, tile.nearest, tile.scale, tile.objective
+def _finish_fuzzy(lines: Floats, exponent: float) -> None:
     fuzziness = 1.0 + 1.0 / exponent
     for k in range(ROWS):
-        scale[k] = exp2(-fuzziness * log2(total[k]))
-        objective[k] = nearest[k] * total[k] * scale[k]
+        total = lines[TOTAL, k]
+        lines[SCALE, k] = exp2(-fuzziness * log2(total))
+        lines[OBJECTIVE, k] = lines[NEAREST, k] * total * lines[SCALE, k]
 
 
 @compiled(part=True)
-def _finish_entropy(tile: Tile, entropy: float) -> None:
-    total, nearest, scale, objective = tile.total, tile.nearest, tile.scale, tile.objective
+def _finish_entropy(lines: Floats, entropy: float) -> None:
     for k in range(ROWS):
-        scale[k] = 1.0 / total[k]
-        objective[k] = nearest[k] - log2(total[k]) * (_LN2 / entropy)
+        total = lines[TOTAL, k]
+        lines[SCALE, k] = 1.0 / total
+        lines[OBJECTIVE, k] = lines[NEAREST, k] - log2(total) * (_LN2 / entropy)

@@ -6,11 +6,9 @@ A record is settled when one round more, in plain numpy, does not change its mem
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.fuzzy.center_sums import memberships
-
-Floats = NDArray[np.float64]
 
 _SLICE = 1 << 12
 _CHANGE = 1e-6

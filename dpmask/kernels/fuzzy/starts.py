@@ -11,12 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.compile import compiled, read_only
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def candidates(clusters: int) -> int:
@@ -39,25 +36,38 @@ def spread_out(values: Floats, weight: Floats, draws: Floats) -> Seeds:
     several. Of the first row only the first draw counts.
     """
     seeds = Seeds(np.empty(len(draws), np.int64), np.empty(len(draws)))
-    _choose(read_only(values), read_only(weight), read_only(draws), *seeds)
+    ones, nearest, trial, best, sums = np.ones((5, values.shape[1]))
+    lines = (nearest, trial, best, sums)
+    _choose(read_only(values), read_only(weight), read_only(draws), ones, *lines, *seeds)
     return seeds
 
 
 @compiled(reassociate=False, contract=False)
-def _choose(values: Floats, weight: Floats, draws: Floats, taken: Integers, left: Floats) -> None:
-    rows = values.shape[1]
-    nearest, mass = np.ones(rows), np.empty(rows)
-    trial, best = np.empty(rows), np.empty(rows)
+def _choose(
+    values: Floats,
+    weight: Floats,
+    draws: Floats,
+    ones: Floats,
+    nearest: Floats,
+    trial: Floats,
+    best: Floats,
+    sums: Floats,
+    taken: Integers,
+    left: Floats,
+) -> None:
+    """Squared distances to the nearest record taken, to it or a candidate, to it or the best one, and room for sums."""
+    rows = len(nearest)
     for number in range(len(draws)):
-        if not _cumulate(nearest, weight, mass) > 0.0:  # fewer different records than centres
-            _cumulate(np.ones(rows), weight, mass)
+        if not _cumulate(nearest, weight, sums) > 0.0:  # fewer different records than centres
+            _cumulate(ones, weight, sums)
         lowest = np.inf
         for at in range(1 if number == 0 else draws.shape[1]):
-            record = min(np.searchsorted(mass, draws[number, at] * mass[-1], side="right"), rows - 1)
+            record = _first_above(sums, draws[number, at])
             _distances(values, record, trial)
             total = 0.0
             for k in range(rows):
-                trial[k] = trial[k] if number == 0 else min(nearest[k], trial[k])
+                nearer = number > 0 and nearest[k] < trial[k]
+                trial[k] = nearest[k] if nearer else trial[k]
                 total += trial[k] * weight[k]
             if at == 0 or total < lowest:
                 lowest, taken[number] = total, record
@@ -69,17 +79,33 @@ def _choose(values: Floats, weight: Floats, draws: Floats, taken: Integers, left
 @compiled(part=True, reassociate=False, contract=False)
 def _distances(values: Floats, record: int, distance: Floats) -> None:
     """Squared distances of all records to one of them."""
-    distance[:] = 0.0
+    for k in range(len(distance)):
+        distance[k] = 0.0
     for s in range(len(values)):
         center = values[s, record]
         for k in range(len(distance)):
-            distance[k] += (values[s, k] - center) ** 2
+            away = values[s, k] - center
+            distance[k] += away * away
 
 
 @compiled(part=True, reassociate=False, contract=False)
-def _cumulate(nearest: Floats, weight: Floats, mass: Floats) -> float:
+def _cumulate(nearest: Floats, weight: Floats, sums: Floats) -> float:
     total = 0.0
-    for k in range(len(mass)):
+    for k in range(len(sums)):
         total += nearest[k] * weight[k]
-        mass[k] = total
+        sums[k] = total
     return total
+
+
+@compiled(part=True, reassociate=False, contract=False)
+def _first_above(sums: Floats, draw: float) -> int:
+    """The first record up to which the sum is more than this share of the whole; the last, if rounding leaves none."""
+    low, high = 0, len(sums) - 1
+    goal = draw * sums[high]
+    while low < high:
+        middle = (low + high) >> 1
+        if sums[middle] > goal:
+            high = middle
+        else:
+            low = middle + 1
+    return low

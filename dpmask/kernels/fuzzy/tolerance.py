@@ -9,80 +9,67 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.compile import compiled
-from dpmask.kernels.fuzzy.memberships import Model, find_shares
-from dpmask.kernels.fuzzy.tiles import ROWS, Tile, copy
-
-Floats = NDArray[np.float64]
+from dpmask.kernels.fuzzy.memberships import find_shares
+from dpmask.kernels.fuzzy.tiles import CHANGE, MOVING, REACH, ROWS, SIZE, TOLERANCE, find_distances
 
 ROUNDS = 30  # a record that still moves then stays where it is
 _STILL = 1e-26  # a squared step, relative to the squared size of record and target, that is only rounding
 
 
-class Movement(NamedTuple):
-    """Room for the displaced records of a tile."""
-
-    moved: Floats  # columns x ROWS: x_k + e_k
-    target: Floats  # columns x ROWS: p_k
-    reach: Floats  # min(1, kappa / |p - x|)
-    size: Floats  # |x|^2 + |p|^2
-    moving: Floats  # 1, or 0 once the record stands still
-
-
-@compiled(part=True)
-def new_movement(columns: int) -> Movement:
-    """Room for one tile."""
-    return Movement(
-        np.zeros((columns, ROWS)), np.zeros((columns, ROWS)), np.zeros(ROWS), np.zeros(ROWS), np.zeros(ROWS)
-    )
-
-
 @cache
-def settle(model: Model, partial: bool) -> Any:
-    """The part that lets each record move until it stands still, and returns where they are: x_k + e_k.
+def settle(model: str, partial: bool) -> Any:
+    """The part that lets each record move until it stands still: `moved` then has x_k + e_k.
 
-    The tile's shares are those of u_ik^m at the returned records.
+    The tile's shares are those of u_ik^m there.
     """
-    shares, find_targets = find_shares(model, partial, powered=True), _find_targets(partial)
+    distances, shares_of, find_targets = find_distances(partial), find_shares(model, partial), _find_targets(partial)
 
     @compiled(part=True)
-    def move(tile: Tile, movement: Movement, centers: Floats, clusters: int, exponent: float) -> Floats:
-        records, rounds, going = movement.moved, ROUNDS, 1
-        _stand_at(movement, tile.records)
-        shares(tile, records, centers, clusters, exponent)
-        while going > 0 and rounds > 0:
-            find_targets(tile, movement, centers, clusters)
-            _find_reach(tile, movement)
-            going = _step(tile, movement)
+    def move(
+        records: Floats,
+        seen: Floats,
+        lines: Floats,
+        shares: Floats,
+        moved: Floats,
+        target: Floats,
+        centers: Floats,
+        clusters: int,
+        exponent: float,
+    ) -> None:
+        _stand_at(moved, records, lines)
+        rounds = ROUNDS
+        while rounds >= 0:
+            distances(moved, seen, lines, centers, shares)
+            shares_of(moved, seen, lines, shares, centers, clusters, exponent, True)
             rounds -= 1
-            shares(tile, records, centers, clusters, exponent)
-        return records
+            if rounds >= 0:
+                find_targets(shares, seen, lines, target, centers, clusters)
+                _find_reach(records, target, lines)
+                if _step(records, target, moved, lines) == 0:
+                    rounds = 0  # but for the shares of where they stand
 
     return move
 
 
 @compiled(part=True)
-def load_tolerance(tile: Tile, tolerances: Floats, first: int) -> None:
+def load_tolerance(tolerances: Floats, first: int, lines: Floats) -> None:
     """The tolerance of each record of a tile; one tolerance is everybody's."""
-    if tolerances.size > 1:
-        copy(tolerances, first, min(ROWS, tolerances.size - first), tile.tolerance)
-    else:
-        for k in range(ROWS):
-            tile.tolerance[k] = tolerances[0]
+    last = tolerances.size - 1
+    for k in range(ROWS):
+        lines[TOLERANCE, k] = tolerances[first + k if first + k < last else last] if last > 0 else tolerances[0]
 
 
 @compiled(part=True)
-def _stand_at(movement: Movement, records: Floats) -> None:
+def _stand_at(moved: Floats, records: Floats, lines: Floats) -> None:
     for k in range(ROWS):
-        movement.moving[k] = 1.0
-    for s in range(len(records)):
+        lines[MOVING, k] = 1.0
+    for s in range(records.shape[0]):
         for k in range(ROWS):
-            movement.moved[s, k] = records[s, k]
+            moved[s, k] = records[s, k]
 
 
 @cache
@@ -90,57 +77,57 @@ def _find_targets(partial: bool) -> Any:
     """The part for p_k: the normalisation of u_ik^m cancels, so shares are enough; the nearest centre has share 1."""
 
     @compiled(part=True)
-    def find(tile: Tile, movement: Movement, centers: Floats, clusters: int) -> None:
-        mass = np.zeros(ROWS)
+    def find(shares: Floats, seen: Floats, lines: Floats, target: Floats, centers: Floats, clusters: int) -> None:
+        for k in range(ROWS):
+            lines[CHANGE, k] = 0.0
         for i in range(clusters):
             for k in range(ROWS):
-                mass[k] += tile.shares[i, k]
-        for s in range(len(movement.target)):
-            target = movement.target[s]
+                lines[CHANGE, k] += shares[i, k]
+        for s in range(target.shape[0]):
             for k in range(ROWS):
-                target[k] = 0.0
+                target[s, k] = 0.0
             for i in range(clusters):
-                share, v = tile.shares[i], centers[i, s]
+                v = centers[i, s]
                 for k in range(ROWS):
-                    target[k] += share[k] * v
+                    target[s, k] += shares[i, k] * v
             for k in range(ROWS):
-                target[k] /= mass[k]
-            if partial:  # what is missing does not move
-                for k in range(ROWS):
-                    target[k] *= tile.seen[s, k]
+                target[s, k] /= lines[CHANGE, k]
+                if partial:  # what is missing does not move
+                    target[s, k] *= seen[s, k]
 
     return find
 
 
 @compiled(part=True)
-def _find_reach(tile: Tile, movement: Movement) -> None:
-    gap = np.zeros(ROWS)
+def _find_reach(records: Floats, target: Floats, lines: Floats) -> None:
     for k in range(ROWS):
-        movement.size[k] = 0.0
-    for s in range(len(movement.target)):
-        x, p = tile.records[s], movement.target[s]
+        lines[SIZE, k] = 0.0
+        lines[CHANGE, k] = 0.0
+    for s in range(target.shape[0]):
         for k in range(ROWS):
-            gap[k] += (p[k] - x[k]) ** 2
-            movement.size[k] += p[k] * p[k] + x[k] * x[k]
+            x, p = records[s, k], target[s, k]
+            lines[CHANGE, k] += (p - x) * (p - x)
+            lines[SIZE, k] += p * p + x * x
     for k in range(ROWS):
-        distance = math.sqrt(gap[k])
-        movement.reach[k] = 1.0 if distance <= tile.tolerance[k] else tile.tolerance[k] / distance
+        distance, tolerance = math.sqrt(lines[CHANGE, k]), lines[TOLERANCE, k]
+        lines[REACH, k] = 1.0 if distance <= tolerance else tolerance / distance
 
 
 @compiled(part=True)
-def _step(tile: Tile, movement: Movement) -> int:
+def _step(records: Floats, target: Floats, moved: Floats, lines: Floats) -> int:
     """Move the records that still move. Returns how many will go on."""
-    change, reach, moving = np.zeros(ROWS), movement.reach, movement.moving
-    for s in range(len(movement.moved)):
-        x, p, y = tile.records[s], movement.target[s], movement.moved[s]
+    for k in range(ROWS):
+        lines[CHANGE, k] = 0.0
+    for s in range(moved.shape[0]):
         for k in range(ROWS):
-            new = p[k] if reach[k] == 1.0 else x[k] + reach[k] * (p[k] - x[k])
-            new = new if moving[k] > 0.0 else y[k]
-            change[k] += (new - y[k]) ** 2
-            y[k] = new
+            x, p, y, reach = records[s, k], target[s, k], moved[s, k], lines[REACH, k]
+            new = p if reach == 1.0 else x + reach * (p - x)
+            new = new if lines[MOVING, k] > 0.0 else y
+            lines[CHANGE, k] += (new - y) * (new - y)
+            moved[s, k] = new
     going = 0
     for k in range(ROWS):
-        goes = change[k] > _STILL * movement.size[k]
-        moving[k] = 1.0 if goes else 0.0
+        goes = lines[CHANGE, k] > _STILL * lines[SIZE, k]
+        lines[MOVING, k] = 1.0 if goes else 0.0
         going += goes
     return going

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.int64]
+from dpmask.kernels.arrays import Counts
 
 _DENSE = 4
 

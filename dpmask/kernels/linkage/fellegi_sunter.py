@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dpmask.kernels.arrays import Counts, Floats
 
 _SAME = 1e-9
 _START = 0.9

@@ -13,15 +13,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.compile import compiled, plain
+from dpmask.kernels.keys import float_keys, grouped
 from dpmask.kernels.linkage.record_tree import DEPTH, LEAF, RecordTree, build_tree
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 BEATEN = -1
+_FEW = 1024
 _SAME = 1e-9  # relative: distances that agree this far are one tie, whatever the blocks did to a mean's last digits
 _ROUNDING = 1e-12  # what rounding may add to a distance, relative to the length of a record
 
@@ -33,33 +32,57 @@ class Masked(NamedTuple):
     low: Floats
     high: Floats
 
+    def distinct(self) -> tuple[Masked, Integers]:
+        """Each different record once, and how often it is there."""
+        equal = grouped(float_keys(np.concatenate(self)))
+        order = np.argsort(equal.firsts)
+        return Masked(*(part[:, equal.firsts[order]] for part in self)), equal.sizes[order]
+
 
 class Metric(NamedTuple):
-    """A distance over the first columns: points are turned by a matrix first, if there is one."""
+    """A distance over some of the columns: points are turned by a matrix first, if there is one.
+
+    Known points may be turned by a matrix of their own, and moved: to where the masked ones are expected.
+    """
 
     points: int  # how many of the points it takes
     turn: Floats | None
     scale: Floats  # one for each range it takes
     least: Floats
     cap: Floats
+    known_turn: Floats | None = None
+    shift: Floats | None = None
+    chosen: tuple[Integers, Integers] | None = None  # which points and ranges; None: the first ones
 
     def known(self, points: Floats, ranges: Floats) -> Floats:
         """Known records in this metric, columns x rows: points, then ranges."""
-        chosen = self._turned(points[: self.points])
-        return np.concatenate([chosen, ranges[: len(self.scale)]]) if len(self.scale) else chosen
+        found = _turned(self._points(points), self.turn if self.known_turn is None else self.known_turn)
+        if self.shift is not None:
+            found = found + self.shift[:, None]
+        return self._joined(found, ranges)
 
     def masked(self, masked: Masked) -> tuple[Floats, Floats]:
         """Masked records likewise: where points are and ranges begin, and where ranges end."""
-        return self.known(masked.points, masked.low), masked.high[: len(self.scale)]
+        return self._joined(_turned(self._points(masked.points), self.turn), masked.low), self._ranges(masked.high)
 
-    def _turned(self, points: Floats) -> Floats:
-        if self.turn is None:
-            return points
-        turned = np.zeros_like(points)
-        for number, weights in enumerate(self.turn):
-            for column, weight in zip(points, weights, strict=True):
-                turned[number] += weight * column  # no BLAS: equal records must stay equal
-        return turned
+    def _joined(self, points: Floats, ranges: Floats) -> Floats:
+        return np.concatenate([points, self._ranges(ranges)]) if len(self.scale) else points
+
+    def _points(self, columns: Floats) -> Floats:
+        return columns[: self.points] if self.chosen is None else columns[self.chosen[0]]
+
+    def _ranges(self, columns: Floats) -> Floats:
+        return columns[: len(self.scale)] if self.chosen is None else columns[self.chosen[1]]
+
+
+def _turned(points: Floats, turn: Floats | None) -> Floats:
+    if turn is None:
+        return points
+    turned = np.zeros_like(points)
+    for number, weights in enumerate(turn):
+        for column, weight in zip(points, weights, strict=True):
+            turned[number] += weight * column  # no BLAS: equal records must stay equal
+    return turned
 
 
 class Radii(NamedTuple):
@@ -71,7 +94,11 @@ class Radii(NamedTuple):
 
 def true_radii(metric: Metric, known: Floats, masked: Masked) -> Radii:
     """The radii of records whose true masked record stands in the same place."""
-    low, high = metric.masked(masked)
+    return own_radii(metric, known, *metric.masked(masked))
+
+
+def own_radii(metric: Metric, known: Floats, low: Floats, high: Floats) -> Radii:
+    """The same of masked records that are given in the metric."""
     points = len(low) - len(high)
     squares = np.zeros(known.shape[1])
     for gap in known[:points] - low[:points]:
@@ -90,12 +117,27 @@ def range_gaps(known: Floats, low: Floats, high: Floats, scale: Floats, least: F
     return np.where(outside > 0.0, far, 0.0)
 
 
-def as_close(metric: Metric, known: Floats, radii: Radii, masked: Masked, *, collapse: bool = True) -> Integers:
-    """For each query how many masked records are as close as the true one, or BEATEN where one is closer."""
+def as_close(
+    metric: Metric,
+    known: Floats,
+    radii: Radii,
+    masked: Masked,
+    *,
+    counts: Integers | None = None,
+    collapse: bool | None = None,
+) -> Integers:
+    """For each query how many masked records are as close as the true one, or BEATEN where one is closer.
+
+    Each of the masked stands for one, or for so many as ``counts`` say, and then no two of them are equal. Rows that
+    are equal in the metric are collapsed, unless there can be none or they are fewer than that is worth.
+    """
     low, high = metric.masked(masked)
     if not low.shape[1]:
         return np.zeros(known.shape[1], np.int64)
-    tree = build_tree(low, high, metric.scale, metric.cap, collapse=collapse)
+    if collapse is None:
+        whole = (metric.points, len(metric.scale)) == (len(masked.points), len(masked.low))
+        collapse = low.shape[1] > _FEW and not (whole and counts is not None)
+    tree = build_tree(low, high, metric.scale, metric.cap, collapse=collapse, counts=counts)
     return search(tree, metric, known, radii)
 
 
@@ -103,7 +145,9 @@ def search(tree: RecordTree, metric: Metric, known: Floats, radii: Radii) -> Int
     """The same, in a tree that was built before."""
     found = np.empty(known.shape[1], np.int64)
     queries, inner, outer = plain(known.T), plain(radii.inner), plain(radii.outer)
-    _search(*tree, queries, inner, outer, plain(metric.scale), plain(metric.least), plain(metric.cap), found)
+    stack, squares = np.empty(DEPTH, np.int64), np.empty(LEAF)
+    ranges = plain(metric.scale), plain(metric.least), plain(metric.cap)
+    _search(*tree, queries, inner, outer, *ranges, stack, squares, found)
     return found
 
 
@@ -126,12 +170,15 @@ def _search(
     scale: Floats,
     least: Floats,
     cap: Floats,
+    stack: Integers,
+    squares: Floats,
     found: Integers,
 ) -> None:
-    """Depth first, the nearer child first: the leaf a query falls into comes before all others."""
+    """Depth first, the nearer child first: the leaf a query falls into comes before all others.
+
+    Room for the nodes that wait and for the distances to a leaf's rows is given.
+    """
     points = low.shape[1] - high.shape[1]
-    stack = np.empty(DEPTH, np.int64)
-    squares = np.empty(LEAF)
     for number in range(len(queries)):
         query, reach = queries[number], outer[number]
         found[number] = 0
@@ -142,8 +189,8 @@ def _search(
             node = stack[waiting]
             after = right[node]
             if after >= 0:
-                one = _to_box(query, box_low[node + 1], box_high[node + 1], points, scale, least, cap)
-                two = _to_box(query, box_low[after], box_high[after], points, scale, least, cap)
+                one = to_box(query, box_low[node + 1], box_high[node + 1], points, scale, least, cap)
+                two = to_box(query, box_low[after], box_high[after], points, scale, least, cap)
                 near, far = (node + 1, after) if one <= two else (after, node + 1)
                 if max(one, two) <= reach:
                     stack[waiting] = far
@@ -153,7 +200,7 @@ def _search(
                     waiting += 1
                 continue
             leaf = -1 - after
-            smallest = _to_rows(query, low[leaf], high[leaf], points, scale, least, cap, squares)
+            smallest = to_rows(query, low[leaf], high[leaf], points, scale, least, cap, squares)
             if smallest < inner[number]:
                 found[number] = BEATEN
                 break
@@ -164,7 +211,7 @@ def _search(
 
 
 @compiled(part=True)
-def _to_box(query: Floats, low: Floats, high: Floats, points: int, scale: Floats, least: Floats, cap: Floats) -> float:
+def to_box(query: Floats, low: Floats, high: Floats, points: int, scale: Floats, least: Floats, cap: Floats) -> float:
     """The squared distance to the nearest record that may be in a box."""
     total = 0.0
     for column in range(points):
@@ -180,7 +227,7 @@ def _to_box(query: Floats, low: Floats, high: Floats, points: int, scale: Floats
 
 
 @compiled(part=True)
-def _to_rows(
+def to_rows(
     query: Floats, low: Floats, high: Floats, points: int, scale: Floats, least: Floats, cap: Floats, squares: Floats
 ) -> float:
     """The squared distances to a leaf's rows, and the smallest. What fills a leaf up is no closer than any record."""

@@ -9,12 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.compile import compiled, read_only
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 class Nearest(NamedTuple):

@@ -11,19 +11,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmask.kernels.compile import bits_of, compiled, plain
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.compile import compiled, plain
+from dpmask.kernels.keys import float_keys, grouped
 
 LEAF = 64
 DEPTH = 64  # more than any tree has levels
 _LOOK = 128  # rows that tell which column spreads most
-
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(32)
 
 
 class RecordTree(NamedTuple):
@@ -31,100 +26,69 @@ class RecordTree(NamedTuple):
 
     low: Floats  # leaves x columns x LEAF; nothing is in reach of what fills the last one
     high: Floats  # leaves x ranges x LEAF: where a range ends; the other columns are points
-    counts: Integers  # leaves x LEAF, how many records a row stands for
+    counts: Integers  # leaves x LEAF, how many records a row stands for, or its number; 0 for what fills the last one
     box_low: Floats  # nodes x columns
     box_high: Floats
     right: Integers  # nodes; for a leaf -1 - its number
 
 
-def build_tree(low: Floats, high: Floats, scale: Floats, cap: Floats, *, collapse: bool = True) -> RecordTree:
+def build_tree(
+    low: Floats,
+    high: Floats,
+    scale: Floats,
+    cap: Floats,
+    *,
+    collapse: bool = True,
+    counts: Integers | None = None,
+    numbers: Integers | None = None,
+) -> RecordTree:
     """The tree of records given as columns x rows; the last ``len(high)`` columns are ranges from low to high.
 
     What a range's unit is worth, and at most, is told by ``scale`` and ``cap``: splits are made where distances are.
+    Each row stands for one record, or for so many as ``counts`` say. With ``numbers``, from 1 on, no rows are collapsed
+    and each has its number in place of a count.
     """
     columns, rows = low.shape
     points = columns - len(high)
     low, high = plain(low), plain(high)
-    firsts, counts = _distinct(low, high) if collapse else _each(rows)
-    order = firsts.copy()
+    order, times = np.arange(rows), np.ones(rows, np.int64) if counts is None else counts.copy()
+    if numbers is not None:
+        times = numbers
+    elif collapse:
+        equal = grouped(float_keys(np.concatenate([low, high])))
+        order, times[equal.firsts] = np.sort(equal.firsts), equal.sums(times)
     leaves = max(1, -(-len(order) // LEAF))
     worth = np.concatenate([np.ones(points), scale]), np.concatenate([np.full(points, np.inf), cap])
-    right = _split(low, *worth, order, leaves)
-    times = np.zeros(rows, np.int64)
-    times[firsts] = counts
+    right = np.empty(2 * leaves - 1, np.int64)
+    _split(low, *worth, order, leaves, np.empty(len(order)), np.empty((3, DEPTH), np.int64), right)
     weights = np.zeros(leaves * LEAF, np.int64)
     weights[: len(order)] = times[order]
-    starts, ends = _tiles(low, order, leaves, np.inf), _tiles(high, order, leaves, -np.inf)
-    boxes = _boxes(starts, ends, weights.reshape(leaves, LEAF), right, points)
+    starts, ends = tiles(low, order, leaves, np.inf), tiles(high, order, leaves, -np.inf)
+    boxes = np.full((len(right), columns), np.inf), np.full((len(right), columns), -np.inf)
+    _find_boxes(starts, ends, weights.reshape(leaves, LEAF), right, points, *boxes)
     return RecordTree(starts, ends, weights.reshape(leaves, LEAF), *boxes, right)
 
 
-def _each(rows: int) -> tuple[Integers, Integers]:
-    return np.arange(rows), np.ones(rows, np.int64)
-
-
-@compiled(part=True, reassociate=False)
-def _mix(hashes: NDArray[np.uint64], columns: Floats) -> None:
-    for column in range(len(columns)):
-        values = columns[column]
-        for row in range(len(hashes)):
-            mixed = (hashes[row] ^ bits_of(values[row])) * _MIX
-            hashes[row] = mixed ^ (mixed >> _SHIFT)
-
-
 @compiled(reassociate=False)
-def _distinct(low: Floats, high: Floats) -> tuple[Integers, Integers]:
-    """The first of each set of equal rows, and how many they are."""
-    rows = low.shape[1]
-    hashes = np.zeros(rows, np.uint64)
-    _mix(hashes, low)
-    _mix(hashes, high)
-    bits = 4
-    while 1 << bits < 2 * rows:
-        bits += 1
-    size = 1 << bits
-    mask, above = np.uint64(size - 1), np.uint64(64 - bits)
-    table = np.full(size, -1, np.int64)
-    firsts = np.empty(rows, np.int64)
-    counts = np.zeros(rows, np.int64)
-    found = 0
-    for row in range(rows):
-        slot = (hashes[row] * _MIX) >> above  # the upper bits: a round number has no lower ones
-        while True:
-            other = table[slot]
-            if other < 0:
-                table[slot] = found
-                firsts[found] = row
-                counts[found] = 1
-                found += 1
-                break
-            first = firsts[other]
-            if hashes[first] == hashes[row] and _equal(low, first, row) and _equal(high, first, row):
-                counts[other] += 1
-                break
-            slot = (slot + np.uint64(1)) & mask
-    return firsts[:found].copy(), counts[:found].copy()
+def _split(
+    columns: Floats,
+    scale: Floats,
+    cap: Floats,
+    order: Integers,
+    leaves: int,
+    keys: Floats,
+    stack: Integers,
+    right: Integers,
+) -> None:
+    """Put ``order`` in leaf order; find where each node's right child is, leaves as -1 - their number.
 
-
-@compiled(part=True, reassociate=False)
-def _equal(columns: Floats, one: int, other: int) -> bool:
-    for column in range(columns.shape[0]):  # noqa: SIM110 - numba knows no all()
-        if columns[column, one] != columns[column, other]:
-            return False
-    return True
-
-
-@compiled(reassociate=False)
-def _split(columns: Floats, scale: Floats, cap: Floats, order: Integers, leaves: int) -> Integers:
-    """Put ``order`` in leaf order; where each node's right child is, leaves as -1 - their number."""
-    right = np.empty(2 * leaves - 1, np.int64)
-    keys = np.empty(len(order))
-    nodes, firsts, ends = np.empty(DEPTH, np.int64), np.empty(DEPTH, np.int64), np.empty(DEPTH, np.int64)
-    nodes[0], firsts[0], ends[0] = 0, 0, leaves
+    ``keys`` and ``stack`` are room for values, and for nodes that wait with their first and last leaves.
+    """
+    stack[0, 0], stack[1, 0], stack[2, 0] = 0, 0, leaves
     waiting = 1
     while waiting:
         waiting -= 1
-        node, first, end = nodes[waiting], firsts[waiting], ends[waiting]
+        node, first, end = stack[0, waiting], stack[1, waiting], stack[2, waiting]
         if end - first == 1:
             right[node] = -1 - first
             continue
@@ -135,11 +99,10 @@ def _split(columns: Floats, scale: Floats, cap: Floats, order: Integers, leaves:
             keys[at] = columns[column, order[at]]
         _select(keys[start:stop], order[start:stop], middle * LEAF - start)
         right[node] = node + 2 * (middle - first)
-        nodes[waiting], firsts[waiting], ends[waiting] = node + 1, first, middle
+        stack[0, waiting], stack[1, waiting], stack[2, waiting] = node + 1, first, middle
         waiting += 1
-        nodes[waiting], firsts[waiting], ends[waiting] = right[node], middle, end
+        stack[0, waiting], stack[1, waiting], stack[2, waiting] = right[node], middle, end
         waiting += 1
-    return right
 
 
 @compiled(part=True, reassociate=False)
@@ -188,7 +151,7 @@ def _select(keys: Floats, order: Integers, middle: int) -> None:
             return
 
 
-def _tiles(columns: Floats, order: Integers, leaves: int, filling: float) -> Floats:
+def tiles(columns: Floats, order: Integers, leaves: int, filling: float) -> Floats:
     """The columns as leaves x columns x LEAF."""
     tiles = np.empty((leaves, len(columns), LEAF))
     ordered = np.full(leaves * LEAF, filling)
@@ -199,12 +162,12 @@ def _tiles(columns: Floats, order: Integers, leaves: int, filling: float) -> Flo
 
 
 @compiled(reassociate=False)
-def _boxes(low: Floats, high: Floats, counts: Integers, right: Integers, points: int) -> tuple[Floats, Floats]:
+def _find_boxes(
+    low: Floats, high: Floats, counts: Integers, right: Integers, points: int, box_low: Floats, box_high: Floats
+) -> None:
     """The box around the records of each node: children come after their parent, so from the last node to the first."""
-    nodes, width = len(right), low.shape[1]
-    box_low = np.full((nodes, width), np.inf)
-    box_high = np.full((nodes, width), -np.inf)
-    for node in range(nodes - 1, -1, -1):
+    width = low.shape[1]
+    for node in range(len(right) - 1, -1, -1):
         if right[node] >= 0:
             for column in range(width):
                 for child in (node + 1, right[node]):
@@ -218,4 +181,3 @@ def _boxes(low: Floats, high: Floats, counts: Integers, right: Integers, points:
                     end = low[leaf, column, row] if column < points else high[leaf, column - points, row]
                     box_low[node, column] = min(box_low[node, column], low[leaf, column, row])
                     box_high[node, column] = max(box_high[node, column], end)
-    return box_low, box_high

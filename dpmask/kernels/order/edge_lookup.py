@@ -17,10 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.compile import compiled, read_only
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Starts = NDArray[np.uint32]
 
 _COARSE = 1 << 10
@@ -123,7 +122,7 @@ def _slot(value: float, cell: np.uint32, lookup: EdgeLookup) -> np.uint64:
     return np.uint64(2 * first + int(value >= edge) + int(value > edge) + int(value != value))  # noqa: PLR0124 - NaN
 
 
-@compiled(reassociate=False, contract=False)
+@compiled(allocates=True, reassociate=False, contract=False)
 def _lay_out(lookup: EdgeLookup, per_edge: int) -> None:
     """Give each coarse cell its fine ones, and count the edges before each of these."""
     edges = lookup.edges[: len(lookup.edges) - 1]
@@ -146,7 +145,7 @@ def _lay_out(lookup: EdgeLookup, per_edge: int) -> None:
         lookup.starts[cell] += lookup.starts[cell - 1]
 
 
-@compiled(reassociate=False, contract=False)
+@compiled(allocates=True, reassociate=False, contract=False)
 def _count(values: Floats, lookup: EdgeLookup, wanted: NDArray[np.bool_], counts: Counts, rows: Counts) -> int:
     """Add to the counts; if there is room, put rows in wanted slots one after the other and say how many there are."""
     cells, slots, picked = np.empty(_STRIP, np.uint32), np.empty(_STRIP, np.uint64), 0

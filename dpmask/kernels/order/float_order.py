@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.compile import bits_of, compiled, from_bits, read_only
 from dpmask.kernels.order.edge_lookup import edge_counts, edge_lookup
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 Keys = NDArray[np.int64]
 
 _LOWER = np.int64(0x7FFF_FFFF_FFFF_FFFF)
@@ -122,7 +121,7 @@ def window(centers: Floats, reach: float) -> tuple[Keys, Keys]:
     return order_keys(-from_keys(_last(read_only(-centers), reach))), _last(read_only(centers), reach)
 
 
-@compiled(reassociate=False, contract=False)
+@compiled(allocates=True, reassociate=False, contract=False)
 def _last(centers: Floats, reach: float) -> Keys:
     found = np.empty(len(centers), np.int64)
     for row in range(len(centers)):

@@ -11,12 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.compile import compiled, read_only
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 _ROUND = (1.0, 2.0, 5.0)
 

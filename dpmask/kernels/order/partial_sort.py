@@ -1,6 +1,6 @@
-"""A column known in part: counts at the ends of some zones, and every value inside them.
+"""A column known in part: counts at the ends of some ranges, and every value inside them.
 
-What the zones cover is known exactly: the value at a rank that falls there, and how many values lie below any value
+What the ranges cover is known exactly: the value at a rank that falls there, and how many values lie below any value
 there. Parts of a column add. Values are keys in the order of the doubles (order.py). A value at an end is counted and
 not kept, however often it occurs.
 """
@@ -13,17 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.order.edge_lookup import edge_counts_and_rows, edge_lookup
-from dpmask.kernels.order.float_order import (
-    HIGHEST_DOUBLE,
-    LOWEST_DOUBLE,
-    Counts,
-    Floats,
-    Keys,
-    Positions,
-    from_keys,
-    order_keys,
-)
+from dpmask.kernels.order.float_order import HIGHEST_DOUBLE, LOWEST_DOUBLE, Keys, Positions, from_keys, order_keys
 
 _NO_KEY = np.iinfo(np.int64).min  # below the keys of all doubles
 
@@ -35,7 +27,7 @@ class KeyRanges(NamedTuple):
     wanted: NDArray[np.bool_]
 
     def at_most(self, cuts: Keys, counted: Positions, size: int) -> int:
-        """How many values the zones hold at the most, by a column's counts at other keys."""
+        """How many values the ranges hold at the most, by a column's counts at other keys."""
         below, through = np.append(counted.below, size), np.concatenate([[0], counted.through])
         held = below[np.searchsorted(cuts, self.ends[1:])] - through[np.searchsorted(cuts, self.ends[:-1], "right")]
         return int(held[self.wanted].sum())
@@ -47,7 +39,7 @@ def within_doubles(pairs: Sequence[tuple[int, int]]) -> Keys:
 
 
 def key_ranges(pairs: Sequence[tuple[int, int]]) -> KeyRanges:
-    """The zones from one key through another; they may overlap."""
+    """The ranges from one key through another; they may overlap."""
     both = within_doubles(pairs)
     ends = np.unique(both)
     started = np.bincount(np.searchsorted(ends, both[:, 0]), minlength=len(ends))
@@ -56,28 +48,28 @@ def key_ranges(pairs: Sequence[tuple[int, int]]) -> KeyRanges:
 
 
 class Contents(NamedTuple):
-    """How many values lie below, and at or below, each end of a zone; and the values strictly inside zones."""
+    """How many values lie below, and at or below, each end of a range; and the values strictly inside ranges."""
 
     below: Counts
     through: Counts
     inside: Keys
 
 
-def contents_of(zones: Sequence[KeyRanges], columns: Sequence[Floats]) -> list[Contents]:
-    """What one block has in each column's zones; NaN is a missing value."""
-    return [_gathered(some, values) for some, values in zip(zones, columns, strict=True)]
+def contents_of(ranges: Sequence[KeyRanges], columns: Sequence[Floats]) -> list[Contents]:
+    """What one block has in each column's ranges; NaN is a missing value."""
+    return [_gathered(some, values) for some, values in zip(ranges, columns, strict=True)]
 
 
-def _gathered(zones: KeyRanges, values: Floats) -> Contents:
-    wanted = np.zeros(2 * len(zones.ends) + 2, np.bool_)
-    wanted[2:-2:2] = zones.wanted
-    counts, rows = edge_counts_and_rows(values, edge_lookup(from_keys(zones.ends)), wanted)
+def _gathered(ranges: KeyRanges, values: Floats) -> Contents:
+    wanted = np.zeros(2 * len(ranges.ends) + 2, np.bool_)
+    wanted[2:-2:2] = ranges.wanted
+    counts, rows = edge_counts_and_rows(values, edge_lookup(from_keys(ranges.ends)), wanted)
     sums = np.cumsum(counts)[:-2].reshape(-1, 2)
     return Contents(sums[:, 0], sums[:, 1], order_keys(values[rows]))
 
 
 def merge_contents(left: list[Contents], right: list[Contents]) -> list[Contents]:
-    """What both parts have in the zones."""
+    """What both parts have in the ranges."""
     return [
         Contents(one.below + two.below, one.through + two.through, np.concatenate([one.inside, two.inside]))
         for one, two in zip(left, right, strict=True)
@@ -85,23 +77,23 @@ def merge_contents(left: list[Contents], right: list[Contents]) -> list[Contents
 
 
 class PartialSort:
-    """A whole column, known in its zones."""
+    """A whole column, known in its ranges."""
 
-    def __init__(self, zones: KeyRanges, part: Contents) -> None:
-        self.zones, self.below, self.through = zones, part.below, part.through
+    def __init__(self, ranges: KeyRanges, part: Contents) -> None:
+        self.ranges, self.below, self.through = ranges, part.below, part.through
         self.inside = np.sort(part.inside)
 
     def covers(self, keys: Keys) -> bool:
-        """Whether all these are ends, or lie in zones."""
-        place = np.searchsorted(self.zones.ends, keys)
-        is_end = np.append(self.zones.ends, _NO_KEY)[place] == keys
-        return bool((is_end | np.concatenate([[False], self.zones.wanted, [False]])[place]).all())
+        """Whether all these are ends, or lie in ranges."""
+        place = np.searchsorted(self.ranges.ends, keys)
+        is_end = np.append(self.ranges.ends, _NO_KEY)[place] == keys
+        return bool((is_end | np.concatenate([[False], self.ranges.wanted, [False]])[place]).all())
 
     def positions(self, keys: Keys) -> Positions:
         """How many values lie below, and at or below, each of some keys that are covered."""
-        end = np.searchsorted(self.zones.ends, keys, "right") - 1
-        is_end = self.zones.ends[end] == keys
-        before = self.through[end] - np.searchsorted(self.inside, self.zones.ends[end], "right")
+        end = np.searchsorted(self.ranges.ends, keys, "right") - 1
+        is_end = self.ranges.ends[end] == keys
+        before = self.through[end] - np.searchsorted(self.inside, self.ranges.ends[end], "right")
         low, high = (before + np.searchsorted(self.inside, keys, side) for side in ("left", "right"))
         return Positions(np.where(is_end, self.below[end], low), np.where(is_end, self.through[end], high))
 
@@ -109,6 +101,6 @@ class PartialSort:
         """The key of the value at a rank, 0 the smallest, which must be covered."""
         end = int(np.searchsorted(self.below, rank, "right")) - 1  # the last with at most so many values below
         if rank < self.through[end]:
-            return int(self.zones.ends[end])
-        first = int(np.searchsorted(self.inside, self.zones.ends[end], "right"))
+            return int(self.ranges.ends[end])
+        first = int(np.searchsorted(self.inside, self.ranges.ends[end], "right"))
         return int(self.inside[first + rank - self.through[end]])

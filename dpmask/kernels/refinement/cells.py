@@ -3,7 +3,8 @@
 A block is small codes, attributes x rows. A masked value is a node of its attribute's tree, a group the rows with equal
 nodes in all attributes of one quasi-identifier. For every attribute and code there is the node it is masked to now and
 its slot: which child of that node it would fall to. A cell is (group, attribute, slot); its count is how many records
-the group would have there. Counts add over blocks, and groups of different blocks are the same when their keys are.
+the group would have there, or, with sensitive columns, how many with each of their codes. Counts add over blocks, and
+groups of different blocks are the same when their keys are.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts
 from dpmask.kernels.compile import compiled, read_only
 from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
 
-Counts = NDArray[np.int64]
 Codes = NDArray[np.uint16]
 Integers = NDArray[np.int32]
 
@@ -52,8 +53,27 @@ class Grouped(NamedTuple):
     nodes: Integers
 
 
+class Sensitive(NamedTuple):
+    """Sensitive columns of a block's codes, where the counts of each begin, and how many counts a cell has."""
+
+    columns: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
+    width: int = 0
+
+    @property
+    def counts(self) -> int:
+        """Numbers that a cell has."""
+        return max(self.width, 1)
+
+
+NOTHING_SENSITIVE = Sensitive()
+
+
 class Cells(NamedTuple):
-    """Counts of the cells of some groups, one group after another; attributes follow each other inside a group."""
+    """Counts of the cells of some groups, one group after another; attributes follow each other inside a group.
+
+    With sensitive columns a cell has a row of counts, one for each code.
+    """
 
     keys: RowKeys
     nodes: Integers
@@ -96,7 +116,9 @@ def split_groups(
     child = np.zeros(len(now.widths), np.int64)
     child[list(children)] = np.arange(len(children))
     order, counts = groups.order.copy(), np.zeros((len(affected), len(children)), np.int64)
-    _split(order, groups.starts[affected], groups.sizes[affected], read_only(column), child[now.nodes], counts)
+    sizes = groups.sizes[affected]
+    kept, nexts = np.empty(sizes.max(), np.int32), np.empty(len(children), np.int64)
+    _split(order, groups.starts[affected], sizes, read_only(column), child[now.nodes], counts, kept, nexts)
     begins = groups.starts[affected][:, None] + np.cumsum(counts, axis=1) - counts
     new = counts > 0
     first = new.argmax(axis=1)
@@ -119,14 +141,24 @@ def split_groups(
 
 
 @compiled(reassociate=False, contract=False)
-def _split(order: Integers, starts: Counts, sizes: Counts, column: Codes, child: Counts, counts: Counts) -> None:
-    """Put the rows of each child of some groups together, in their order."""
-    kept = np.empty(sizes.max(), np.int32)
+def _split(
+    order: Integers,
+    starts: Counts,
+    sizes: Counts,
+    column: Codes,
+    child: Counts,
+    counts: Counts,
+    kept: Integers,
+    nexts: Counts,
+) -> None:
+    """Put the rows of each child of some groups together, in their order; the last two are room for it."""
     for group in range(len(starts)):
         begin, size = starts[group], sizes[group]
         for k in range(size):
             counts[group, child[column[order[begin + k]]]] += 1
-        nexts = np.cumsum(counts[group]) - counts[group]
+        nexts[0] = 0
+        for kind in range(1, len(nexts)):
+            nexts[kind] = nexts[kind - 1] + counts[group, kind - 1]
         for k in range(size):
             row = order[begin + k]
             kind = child[column[row]]
@@ -160,23 +192,27 @@ def count_cells(
     counted: NDArray[np.intp],
     values: Sequence[Values],
     sparse: float,
+    sensitive: Sensitive = NOTHING_SENSITIVE,
 ) -> Cells:
     """The cells of some groups of a block; group by group where they have less than this share of its rows."""
     nodes = groups.nodes[counted]
     starts, size = cell_starts(nodes, values)
-    counts = np.zeros(size, np.int64)
+    counts = np.zeros((size, sensitive.width) if sensitive.width else size, np.int64)
     live: list[int] = np.flatnonzero((starts >= 0).any(axis=0)).tolist()
     ends = np.cumsum([0, *(len(values[number].slots) for number in live)])
     slots = np.concatenate([values[number].slots for number in live]) if len(live) else np.empty(0, np.int32)
     taken = np.array([columns[number] for number in live], np.int64)
-    cells = np.ascontiguousarray(starts[:, live]), taken, ends, slots, counts
+    cells = np.ascontiguousarray(starts[:, live]), taken, ends, slots
     begins, sizes = groups.starts[counted], groups.sizes[counted]
+    beside = np.array(sensitive.columns, np.int64), np.array(sensitive.offsets, np.int64)
     if sizes.sum() < sparse * codes.shape[1]:
-        _count(read_only(codes), read_only(groups.order), begins, sizes, *cells)
+        some = read_only(codes), read_only(groups.order), begins, sizes, *cells
+        _count_codes(*some, *beside, counts) if sensitive.width else _count(*some, counts)
     else:
         place = np.full(len(groups.nodes) + 1, -1)
         place[counted] = np.arange(len(counted))
-        _count_all(read_only(codes), read_only(groups.rows), place, *cells)
+        every = read_only(codes), read_only(groups.rows), place, *cells
+        _count_all_codes(*every, *beside, counts) if sensitive.width else _count_all(*every, counts)
     return Cells(node_keys(nodes), nodes, counts)
 
 
@@ -224,6 +260,58 @@ def _count_all(
                 counts[start + slots[ends[a] + codes[columns[a], k]]] += 1
 
 
+@compiled(reassociate=False, contract=False)
+def _count_codes(
+    codes: Codes,
+    order: Integers,
+    begins: Counts,
+    sizes: Counts,
+    starts: Counts,
+    columns: Counts,
+    ends: Counts,
+    slots: Integers,
+    sensitive: Counts,
+    offsets: Counts,
+    counts: Counts,
+) -> None:
+    """``_count`` with sensitive columns: a row of counts for each cell."""
+    for group in range(len(begins)):
+        for k in range(begins[group], begins[group] + sizes[group]):
+            row = order[k]
+            for a in range(len(columns)):
+                start = starts[group, a]
+                if start >= 0:
+                    cell = start + slots[ends[a] + codes[columns[a], row]]
+                    for s in range(len(sensitive)):
+                        counts[cell, offsets[s] + codes[sensitive[s], row]] += 1
+
+
+@compiled(reassociate=False, contract=False)
+def _count_all_codes(
+    codes: Codes,
+    rows: Integers,
+    place: Counts,
+    starts: Counts,
+    columns: Counts,
+    ends: Counts,
+    slots: Integers,
+    sensitive: Counts,
+    offsets: Counts,
+    counts: Counts,
+) -> None:
+    """``_count_all`` with sensitive columns."""
+    for k in range(len(rows)):
+        group = place[rows[k]]
+        if group < 0:
+            continue
+        for a in range(len(columns)):
+            start = starts[group, a]
+            if start >= 0:
+                cell = start + slots[ends[a] + codes[columns[a], k]]
+                for s in range(len(sensitive)):
+                    counts[cell, offsets[s] + codes[sensitive[s], k]] += 1
+
+
 def node_keys(nodes: Integers) -> RowKeys:
     """The keys of groups, the same in any block."""
     return keys_of(list(nodes.T), len(nodes))
@@ -247,10 +335,32 @@ def merge_cells(left: Cells, right: Cells, values: Sequence[Values]) -> Cells:
     old, _ = cell_starts(nodes, values)
     lengths = sum(one.widths[nodes[:, place]] for place, one in enumerate(values))
     at, given = _first_cell(starts)[found.numbers()], _first_cell(old)
-    shifts = np.repeat(at - given, lengths)
-    counts = np.zeros(size, np.int64)
-    np.add.at(counts, shifts + np.arange(len(shifts)), np.concatenate([left.counts, right.counts]))
+    places = np.repeat(at - given, lengths) + np.arange(lengths.sum())
+    counts = np.zeros((size, *left.counts.shape[1:]), np.int64)
+    for part, here in ((left.counts, places[: len(left.counts)]), (right.counts, places[len(left.counts) :])):
+        counts[here] += part  # a group is there once in each
     return Cells(keys.at(firsts), nodes[firsts], counts)
+
+
+def without_place(cells: Cells, values: Sequence[Values], place: int) -> Cells:
+    """The cells without one attribute: counts of groups that differ in nothing else add up."""
+    starts, _ = cell_starts(cells.nodes, values)
+    widths = values[place].widths[cells.nodes[:, place]]
+    first = np.where(starts[:, place] < 0, 0, starts[:, place])
+    gone = np.zeros(len(cells.counts) + 1, np.int64)
+    np.add.at(gone, first[widths > 0], 1)
+    np.add.at(gone, (first + widths)[widths > 0], -1)
+    nodes = np.delete(cells.nodes, place, axis=1)
+    left = [one for number, one in enumerate(values) if number != place]
+    groups = grouped(node_keys(nodes))
+    firsts = groups.order[groups.starts]
+    at, size = cell_starts(nodes[firsts], left)
+    old, _ = cell_starts(nodes, left)
+    lengths = np.sum([one.widths[nodes[:, number]] for number, one in enumerate(left)], axis=0)
+    places = np.repeat(_first_cell(at)[groups.numbers()] - _first_cell(old), lengths) + np.arange(lengths.sum())
+    counts = np.zeros((size, *cells.counts.shape[1:]), np.int64)
+    np.add.at(counts, places, cells.counts[np.cumsum(gone[:-1]) == 0])
+    return Cells(node_keys(nodes[firsts]), nodes[firsts], counts)
 
 
 def _first_cell(starts: Counts) -> Counts:
@@ -260,12 +370,15 @@ def _first_cell(starts: Counts) -> Counts:
 
 
 def node_cells(cells: Cells, values: Sequence[Values]) -> Iterator[tuple[tuple[int, int], bool, Counts]]:
-    """For every (attribute, node) whether it is apart, and its cells (groups x slots), some groups at a time."""
+    """For every (attribute, node) whether it is apart, and its cells (groups x slots x codes), some groups at a time.
+
+    Without sensitive columns there is no third axis.
+    """
     starts, _ = cell_starts(cells.nodes, values)
     for place, one in enumerate(values):
         for node in np.unique(cells.nodes[starts[:, place] >= 0, place]).tolist():
             first = starts[cells.nodes[:, place] == node, place]
             width = int(one.widths[node])
-            step = max(1, (1 << 22) // width)
+            step = max(1, (1 << 22) // (width * (cells.counts.size // max(len(cells.counts), 1) or 1)))
             for low in range(0, len(first), step):
                 yield (place, node), one.apart, cells.counts[first[low : low + step, None] + np.arange(width)]

@@ -1,22 +1,24 @@
-"""Groups that are dropped because they are too small, and the sizes of those that remain.
+"""Groups that are dropped because they are too small, or because a model does not hold, and those that remain.
 
 A group of fewer than k records is dropped. Its records are in groups of other quasi-identifiers, too, which shrink and
 may become too small themselves, and so on. What remains in the end is the largest set of records in which all groups
 are large enough: it depends on the masked values alone, not on the order in which groups were dropped, and only shrinks
-when values are refined, as groups of finer values that are large enough lie in groups of coarser ones that are.
+when values are refined, as groups of finer values that are large enough lie in groups of coarser ones that are. Models
+make no such promise: a group that holds with some records may not without them. All that is broken is dropped, again
+and again, which ends with groups that hold, but others may end with more records.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts, Flags, Floats
 from dpmask.kernels.keys import RowKeys, counted
-from dpmask.kernels.refinement.cells import NOBODY, Counts, Grouped, node_keys
-
-Flags = NDArray[np.bool_]
+from dpmask.kernels.models import Condition, judged
+from dpmask.kernels.refinement.cells import NOBODY, Codes, Grouped, Sensitive, node_keys
 
 
 class Drops(NamedTuple):
@@ -26,30 +28,41 @@ class Drops(NamedTuple):
     records: int = 0
 
 
-class GroupSizes(NamedTuple):
-    """The number of records in each group."""
+class KeyedSizes(NamedTuple):
+    """The number of records in each group; with sensitive columns, those with each of their codes."""
 
     keys: RowKeys
     counts: Counts
 
 
 class GroupSummary(NamedTuple):
-    """All groups of a quasi-identifier: their records, the smallest of k or more, and the groups below k."""
+    """All groups of a quasi-identifier: their records, the smallest that is not broken, and those that are.
+
+    ``worst``: the worst figure of each condition in groups that are not broken, ``found`` in all; larger is worse.
+    """
 
     records: int
     smallest: int
     small: RowKeys
     lost: int
+    worst: Floats = np.empty(0)
+    found: Floats = np.empty(0)
 
 
 def contains(keys: RowKeys, others: RowKeys) -> Flags:
     """Which of these keys are among the others, which are sorted: a search for each, no pass over the others."""
-    found = np.zeros(len(keys.first), np.bool_)
+    return places_among(keys, others) >= 0
+
+
+def places_among(keys: RowKeys, others: RowKeys) -> Counts:
+    """Where each key stands among the others, which are sorted by their first lane; -1 for one that does not."""
+    found = np.full(len(keys.first), -1, np.int64)
     places = np.searchsorted(others.first, keys.first)
     maybe = np.flatnonzero(places < len(others.first))
     while len(maybe):  # once, and once more for every other key that shares a first lane
         maybe = maybe[others.first[places[maybe]] == keys.first[maybe]]
-        found[maybe] |= others.second[places[maybe]] == keys.second[maybe]
+        same = maybe[others.second[places[maybe]] == keys.second[maybe]]
+        found[same] = places[same]
         places[maybe] += 1
         maybe = maybe[places[maybe] < len(others.first)]
     return found
@@ -65,24 +78,35 @@ def _joined(*parts: RowKeys) -> RowKeys:
     return RowKeys(*(np.concatenate(lanes) for lanes in zip(*parts, strict=True)))
 
 
-def group_sizes(groups: Grouped) -> GroupSizes:
+def group_sizes(groups: Grouped, codes: Codes, sensitive: Sensitive) -> KeyedSizes:
     """The sizes of a block's groups that have any records."""
     occupied = np.flatnonzero(groups.sizes > 0)
-    return GroupSizes(node_keys(groups.nodes[occupied]), groups.sizes[occupied])
+    keys = node_keys(groups.nodes[occupied])
+    if not sensitive.width:
+        return KeyedSizes(keys, groups.sizes[occupied])
+    counts = np.zeros((len(groups.sizes), sensitive.width), np.int64)
+    here = np.flatnonzero(groups.rows >= 0)
+    for column, offset in zip(sensitive.columns, sensitive.offsets, strict=True):
+        np.add.at(counts, (groups.rows[here], offset + codes[column, here].astype(np.int64)), 1)
+    return KeyedSizes(keys, counts[occupied])
 
 
-def merge_sizes(left: GroupSizes, right: GroupSizes) -> GroupSizes:
+def merge_sizes(left: KeyedSizes, right: KeyedSizes) -> KeyedSizes:
     """Counts of equal groups add up."""
     first, second, counts = counted(_joined(left.keys, right.keys), np.concatenate([left.counts, right.counts]))
-    return GroupSizes(RowKeys(first, second), counts)
+    return KeyedSizes(RowKeys(first, second), counts)
 
 
-def summarised(sizes: GroupSizes, k: int) -> GroupSummary:
+def summarised(sizes: KeyedSizes, k: int, conditions: Sequence[Condition] = ()) -> GroupSummary:
     """The summary of groups that are complete."""
-    keys, counts = sizes
-    small = counts < k
+    size, broken, figures = judged(sizes.counts, k, conditions)
     return GroupSummary(
-        int(counts.sum()), int(counts[~small].min(initial=NOBODY)), keys.at(small), int(counts[small].sum())
+        int(size.sum()),
+        int(size[~broken].min(initial=NOBODY)),
+        sizes.keys.at(broken),
+        int(size[broken].sum()),
+        np.array([one[~broken].max(initial=-np.inf) for one in figures]),
+        np.array([one.max(initial=-np.inf) for one in figures]),
     )
 
 
@@ -93,6 +117,8 @@ def merge_summaries(left: GroupSummary, right: GroupSummary) -> GroupSummary:
         min(left.smallest, right.smallest),
         _joined(left.small, right.small),
         left.lost + right.lost,
+        np.maximum(left.worst, right.worst),
+        np.maximum(left.found, right.found),
     )
 
 

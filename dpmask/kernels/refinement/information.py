@@ -6,10 +6,8 @@ Everything here follows from counts of value x class, so it is the same however 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from dpmask.kernels.arrays import Counts, Floats
 
 TIE = 1e-12
 """Gains nearer to each other than this differ by rounding only."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.compile import compiled, plain, read_only
 from dpmask.kernels.regression.tiles import (
     ROWS,
@@ -25,9 +25,6 @@ from dpmask.kernels.regression.tiles import (
     unpack,
     weigh,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class ModelSums(NamedTuple):
@@ -119,7 +116,7 @@ def _no_sums(models: int, z: Floats, y: Floats) -> tuple[Floats, Floats]:
     return np.zeros((models, len(z), len(z))), np.zeros((models, len(z), len(y)))
 
 
-@compiled()
+@compiled(allocates=True)
 def _sum_block(
     z: Floats,
     y: Floats,
@@ -151,7 +148,7 @@ def _sum_block(
     return objective, moved
 
 
-@compiled()
+@compiled(allocates=True)
 def _add_products(z: Floats, y: Floats, weights: Floats, gram: Floats, cross: Floats) -> None:
     tile = new_tile(len(z), len(y), len(weights))
     for first in range(0, z.shape[1], ROWS):
@@ -161,7 +158,7 @@ def _add_products(z: Floats, y: Floats, weights: Floats, gram: Floats, cross: Fl
     unpack(tile, gram, cross)
 
 
-@compiled()
+@compiled(allocates=True)
 def _all_errors(z: Floats, y: Floats, models: Floats, exponent: float, errors: Floats) -> None:
     """E_ik, or u_ik where there is an exponent."""
     tile = new_tile(len(z), len(y), len(models))

@@ -13,13 +13,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.compile import compiled
 from dpmask.kernels.vector_math import exp2, log2, total_of
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ROWS = 256
 _ONE_THREAD = 1 << 18  # multiplications that OpenBLAS never divides among threads
@@ -27,7 +24,7 @@ _NO_ERROR = 1e-100  # what an error of 0 counts as (section II.C, step 3)
 _SMALLEST_RATIO = 2.0**-1022
 
 
-class Tile(NamedTuple):
+class RegressionTile(NamedTuple):
     """Room for 256 records (the last axis) and what is computed about them; ``sums`` add up over tiles."""
 
     z: Floats  # p x ROWS
@@ -42,11 +39,11 @@ class Tile(NamedTuple):
     sums: Floats  # models x (p (p + 1) / 2 + p t)
 
 
-@compiled(part=True)
-def new_tile(p: int, t: int, models: int) -> Tile:
+@compiled(part=True, allocates=True)
+def new_tile(p: int, t: int, models: int) -> RegressionTile:
     """An empty tile for so many columns of z and y."""
     width = p * (p + 1) // 2 + p * t
-    return Tile(
+    return RegressionTile(
         np.zeros((p, ROWS)),
         np.zeros((t, ROWS)),
         np.zeros((1, ROWS)),
@@ -61,7 +58,7 @@ def new_tile(p: int, t: int, models: int) -> Tile:
 
 
 @compiled(part=True)
-def load(tile: Tile, z: Floats, y: Floats, first: int) -> int:
+def load(tile: RegressionTile, z: Floats, y: Floats, first: int) -> int:
     """The records from `first` on, zeros behind the end of the block; returns how many there are."""
     count = min(ROWS, z.shape[1] - first)
     copy(z, first, count, tile.z)
@@ -80,7 +77,7 @@ def copy(block: Floats, first: int, count: int, tile: Floats) -> None:
 
 
 @compiled(part=True)
-def find_errors(tile: Tile, models: Floats, errors: Floats) -> None:
+def find_errors(tile: RegressionTile, models: Floats, errors: Floats) -> None:
     """errors[i, k] = |y_k - B_i' z_k|^2, with models x t x p; two dependents or two models at a time."""
     for i in range(len(models)):
         for k in range(ROWS):
@@ -138,7 +135,7 @@ def _power(ratio: float, exponent: float) -> float:
 
 
 @compiled(part=True)
-def _to_ratios(tile: Tile, errors: Floats, exponent: float) -> None:
+def _to_ratios(tile: RegressionTile, errors: Floats, exponent: float) -> None:
     """Turn errors into r_ik = min_j E_jk / E_ik; nearest, label and total are found."""
     nearest, label, total = tile.nearest, tile.label, tile.total
     nearest[:] = np.inf
@@ -156,7 +153,7 @@ def _to_ratios(tile: Tile, errors: Floats, exponent: float) -> None:
 
 
 @compiled(part=True)
-def to_shares(tile: Tile, errors: Floats, exponent: float) -> None:
+def to_shares(tile: RegressionTile, errors: Floats, exponent: float) -> None:
     """Turn errors into u_ik."""
     _to_ratios(tile, errors, exponent)
     for i in range(len(errors)):
@@ -176,7 +173,7 @@ def differ(shares: Floats, earlier: Floats, count: int, change: float) -> bool:
 
 
 @compiled(part=True)
-def weigh(tile: Tile, exponent: float, sizes: Integers) -> float:
+def weigh(tile: RegressionTile, exponent: float, sizes: Integers) -> float:
     """The errors in `shares` become w_k u_ik^m; returns what the records add to the objective, and counts their labels.
 
     A record without weight, as behind the end of the block, adds nothing and is not counted.
@@ -196,8 +193,8 @@ def weigh(tile: Tile, exponent: float, sizes: Integers) -> float:
     return total_of(nearest, ROWS)
 
 
-@compiled(part=True)
-def multiply(tile: Tile) -> None:
+@compiled(part=True, allocates=True)
+def multiply(tile: RegressionTile) -> None:
     """Add what the tile's records weigh in each model's Gram matrix: one product of weights and of z z', z y'."""
     z, y, products, at = tile.z, tile.y, tile.products, 0
     for s in range(len(z)):
@@ -219,7 +216,7 @@ def multiply(tile: Tile) -> None:
 
 
 @compiled(part=True)
-def unpack(tile: Tile, gram: Floats, cross: Floats) -> None:
+def unpack(tile: RegressionTile, gram: Floats, cross: Floats) -> None:
     """The sums as matrices."""
     for i in range(len(gram)):
         at = 0

@@ -1,0 +1,113 @@
+"""How much a masked record speaks for a known one: the likelihood ratio of true pairs against pairs at random.
+
+Of points x before and y after masking: y given x is B x + b with residuals of covariance R, y at random has covariance
+V. Then -2 log of the ratio is, but for what x alone decides, (y - m)' Q (y - m) with Q = R^-1 - V^-1 and
+m = Q^-1 R^-1 (B x + b): a distance again, between turned points. B and R are those of a t distribution (5 degrees of
+freedom; Lange, Little and Taylor 1989), so that few records that a mask moved far do not decide how all are compared.
+
+Of agreement (a category, a set that a value is in): with m the share of true pairs that agree and u that of pairs at
+random, a disagreement costs 2 log(m (1 - u) / (u (1 - m))), as in Fellegi and Sunter (1969).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmask.kernels.arrays import Floats, Integers
+
+CERTAIN = 1e6
+"""What a range weighs that no true pair is outside of: nothing else makes up for it."""
+NOTHING = 1e-24
+"""A variance that is only rounding."""
+_FREEDOM = 5.0
+_ROUNDS = 10
+_RIDGE = 1e-6
+_SMALL_RIDGE = 1e-9
+_TINY = 1e-12
+_TOLD = 1e-4  # squared correlation of known and masked points below which a direction says nothing
+
+
+class PairMoments(NamedTuple):
+    """Points before and after masking: means and covariances of true pairs, and the masked ones' own covariance."""
+
+    mean: Floats  # twice as many as points: before, then after
+    covariance: Floats
+    tail: float  # what the residuals' covariance is to be multiplied by
+    masked: Floats
+
+
+class Turn(NamedTuple):
+    """How masked and known points are turned, and what is then added to the known ones."""
+
+    masked: Floats
+    known: Floats
+    shift: Floats
+
+
+def pair_moments(known: Floats, masked: Floats) -> PairMoments:
+    """The moments of true pairs, columns x rows: records whose residuals are large weigh less."""
+    points, rows = known.shape
+    both, weight = np.concatenate([known, masked]), np.ones(rows)
+    spread = np.cov(masked, ddof=0).reshape(points, points) if points else np.empty((0, 0))
+    found = PairMoments(both.mean(axis=1), np.empty((0, 0)), 1.0, spread)
+    for _ in range(_ROUNDS if points else 0):
+        mean = (both * weight).sum(axis=1) / weight.sum()
+        centred = both - mean[:, None]
+        covariance = (centred * weight) @ centred.T / weight.sum()
+        found = PairMoments(mean, covariance, float(weight.mean()), spread)
+        slope, residual = _regression(found, np.arange(points))
+        gaps = centred[points:] - slope @ centred[:points]
+        weight = (_FREEDOM + points) / (_FREEDOM + (gaps * np.linalg.solve(residual, gaps)).sum(axis=0))
+    return found
+
+
+def _regression(found: PairMoments, columns: Integers) -> tuple[Floats, Floats]:
+    """The slope of masked points on known ones, and the covariance of what is left, with a ridge."""
+    after = columns + len(found.masked)
+    before = found.covariance[np.ix_(columns, columns)]
+    both = found.covariance[np.ix_(columns, after)]
+    small = _SMALL_RIDGE * _mean_variance(before) + _TINY * np.eye(len(columns))
+    slope: Floats = np.linalg.solve(before + small, both).T.astype(np.float64)
+    rest: Floats = found.tail * (found.covariance[np.ix_(after, after)] - slope @ both)
+    # a column that was left as it is counts a thousand times as much as others
+    return slope, (rest + rest.T) / 2.0 + _RIDGE * _mean_variance(np.maximum(rest, 0.0)) + _TINY * np.eye(len(columns))
+
+
+def _mean_variance(matrix: Floats) -> Floats:
+    return np.eye(len(matrix)) * np.trace(matrix) / len(matrix)
+
+
+def likelihood_ratio(found: PairMoments, columns: Integers) -> Turn:
+    """How points of these columns are turned so that their distance is the likelihood ratio's."""
+    slope, residual = _regression(found, columns)
+    inverse = np.linalg.inv(residual)
+    at_random = found.masked[np.ix_(columns, columns)]
+    ratio = inverse - np.linalg.inv(at_random + _RIDGE * _mean_variance(at_random) + _TINY * np.eye(len(columns)))
+    values, vectors = np.linalg.eigh((ratio + ratio.T) / 2.0)
+    told = values > _TOLD * np.einsum("ij,ik,kj->j", vectors, inverse, vectors)
+    turn = np.where(told, vectors * np.sqrt(np.maximum(values, 0.0)), 0.0).T
+    expected = np.where(told, vectors / np.sqrt(np.where(told, values, 1.0)), 0.0).T @ inverse
+    means = found.mean[columns + len(found.masked)] - slope @ found.mean[columns]
+    return Turn(turn, expected @ slope, expected @ means)
+
+
+def agreement_weight(disagree: float, at_random: float) -> float:
+    """The weight of a gap of 1 between a known value and a set, by how often true and random pairs have one."""
+    if disagree <= NOTHING:
+        return CERTAIN
+    differ = min(max(at_random, 1e-9), 1.0 - 1e-9)
+    odds = (1.0 - disagree) * differ / max(disagree * (1.0 - differ), 1e-300)
+    return float(np.sqrt(max(2.0 * np.log(max(odds, 1e-300)), 0.0)))
+
+
+def gap_weight(gaps: Floats) -> float:
+    """The weight of gaps to ranges: one over the scale of a t distribution around 0."""
+    squares = gaps * gaps
+    scale = float(squares.mean())
+    if scale <= NOTHING:
+        return CERTAIN
+    for _ in range(_ROUNDS):
+        scale = float((squares * (_FREEDOM + 1.0) / (_FREEDOM + squares / scale)).mean())
+    return float(1.0 / np.sqrt(scale + _RIDGE))

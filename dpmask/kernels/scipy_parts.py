@@ -1,0 +1,49 @@
+"""Two functions of scipy.optimize without the rest of it: importing all of it takes as long as many a run."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from dpmask.kernels.arrays import Floats, Integers
+
+
+def assign(costs: NDArray[Any]) -> tuple[Integers, Integers]:
+    """``scipy.optimize.linear_sum_assignment``: rows and the columns they get, so that costs add up to the least."""
+    try:
+        rows, columns = _extension("_lsap").linear_sum_assignment(costs)
+    except (ImportError, AttributeError):  # a scipy that keeps it elsewhere
+        from scipy.optimize import linear_sum_assignment
+
+        rows, columns = linear_sum_assignment(costs)
+    return rows, columns
+
+
+def falling_fit(values: Floats) -> Floats:
+    """The falling sequence nearest to the values: ``scipy.optimize.isotonic_regression``, not increasing."""
+    fit: Floats = np.array(values[::-1], np.float64)
+    try:
+        _extension("_pava_pybind").pava(fit, np.ones(len(fit)), np.empty(len(fit) + 1, np.intp))
+    except (ImportError, AttributeError):
+        from scipy.optimize import isotonic_regression
+
+        return np.asarray(isotonic_regression(values, increasing=False).x)
+    return fit[::-1]
+
+
+@cache
+def _extension(name: str) -> Any:
+    """A compiled module of scipy.optimize by itself. It needs nothing of the package."""
+    spec = PathFinder.find_spec(name, [str(Path(scipy.__file__).parent / "optimize")])
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
