@@ -1,7 +1,8 @@
 """Every error dpmask raises on purpose.
 
 A message names who raises it, what was expected, what was found and what to do about it. It never contains the value
-of a record or a secret. The exit code shows a pipeline whether a retry is worth it.
+of a record or a secret, and nothing that a terminal or a page would obey. The exit code shows a pipeline whether a
+retry is worth it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,35 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+LONGEST_LINE, MOST_LINES = 500, 20
+"""What a message has at most: characters in a line, and lines."""
+
+
+def printable(text: str, most: int = LONGEST_LINE) -> str:
+    """A text in one line of ``most`` characters; control, format and bidi characters are shown as their escapes."""
+    if len(text) > most:
+        text = f"{text[: most - 4]} ..."
+    if text.isprintable():
+        return text
+    escaped = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    return escaped if len(escaped) <= most else f"{escaped[: most - 4]} ..."
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    lines = text.split("\n")
+    if len(lines) > MOST_LINES:
+        lines = [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} lines more"]
+    return "\n".join(map(printable, lines))
+
+
 class DpmaskError(Exception):
     """The root of the tree. Raised as such it means a bug."""
 
     exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(printable_lines(message))
 
 
 class JobError(DpmaskError):

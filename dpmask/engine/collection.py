@@ -63,6 +63,13 @@ class Collection(Generic[Content]):
         """Anything that tasks are to work on, such as the names of files."""
         return cls([Block(0, 0, content) for content in contents])
 
+    @classmethod
+    def of_shards(cls, function: Callable[[Any], Content], contents: Sequence[Any], label: str) -> Collection[Content]:
+        """``function`` of each of these, persisted as shards are: an exchange may have them beside it."""
+        runs = [Run((Position(number, 0),), [content]) for number, content in enumerate(contents)]
+        work, spans = partial(map_run, partial(_applied, function, None, False)), [run.spans for run in runs]
+        return cls(persist_runs(lambda numbers: [task_of(work, runs[n], label) for n in numbers], spans, label))
+
     def __repr__(self) -> str:
         return f"<Collection: {len(self.positions)} blocks>"
 
@@ -193,7 +200,7 @@ def exchange(
     return Collection(exchanged(given, partial(_without_position, join), spans, label, size, more))
 
 
-def together(collections: Sequence[Collection[Content]]) -> Collection[Content]:
+def concatenated(collections: Sequence[Collection[Content]]) -> Collection[Content]:
     """Persisted collections as one."""
     assert all(one.read is None for one in collections)
     return Collection([run for one in collections for run in runs_of(one.blocks)])

@@ -10,7 +10,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, NamedTuple
@@ -40,6 +40,19 @@ class Watch(NamedTuple):
     label: str
     total: int
     on_result: Callable[[int, Any], None] = lambda number, result: None
+
+
+@contextmanager
+def thread_given_up() -> Iterator[None]:
+    """Inside a task of a cluster, leave its thread to the tasks that are waited for: they may have no other."""
+    with ExitStack() as stack:
+        if dask_client() is not None:
+            from distributed import get_worker, worker_client
+
+            with suppress(ValueError):  # this is no task
+                get_worker()
+                stack.enter_context(worker_client())
+        yield
 
 
 def finished(tasks: list[Delayed], watch: Watch) -> Iterator[tuple[int, Any]]:

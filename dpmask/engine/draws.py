@@ -10,20 +10,21 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from dpmask.engine.secrets import require_strong, stretched
 from dpmask.errors import JobError
 from dpmask.kernels.normal import normals_of, uniforms_of
 from dpmask.kernels.shuffle import places_in_order
 
 _AES_BLOCK = 16
 _WORDS_PER_AES_BLOCK = 2
-_SHORTEST_KEY = 32
+_TRIAL = b"dpmask trial"
 _TILE = 1 << 15
 
 
@@ -32,6 +33,10 @@ class Subkey:
     """A key for one purpose: all that ever travels to a worker. Its repr is a fingerprint."""
 
     secret: bytes
+    bound: bool = False
+    """Whether it is bound to the content of a table (dpmask.table.content), as all draws that mask must be."""
+    purposes: tuple[str, ...] = field(default=(), compare=False)
+    """Of a bound one: the purposes it was narrowed to since ``rooted``, so that another root gives its counterpart."""
 
     @property
     def fingerprint(self) -> str:
@@ -43,14 +48,25 @@ class Subkey:
 
     def subkey(self, purpose: str) -> Subkey:
         """The key for a narrower purpose."""
-        return Subkey(hmac.digest(self.secret, b"purpose\0" + purpose.encode(), "sha256"))
+        secret = hmac.digest(self.secret, b"purpose\0" + purpose.encode(), "sha256")
+        return Subkey(secret, self.bound, (*self.purposes, purpose) if self.bound else ())
+
+    def rooted(self) -> Subkey:
+        """The same as a root: what is derived from it counts its purposes from here."""
+        return Subkey(self.secret, self.bound)
 
 
 @dataclass(frozen=True, repr=False)
 class Key(Subkey):
-    """The data holder's secret. It stays with the driver: pickling it is refused."""
+    """The data holder's secret, stretched. It stays with the driver: pickling it is refused."""
 
-    experiment: bool = False
+    salt: str | None = None
+    """The public salt of the release that it is for, in hex; a trial has none."""
+
+    @property
+    def trial(self) -> bool:
+        """Whether what it draws is no release: the key is of a seed, or has no salt of its own."""
+        return self.salt is None
 
     def __repr__(self) -> str:
         return f"<key {self.fingerprint}>"
@@ -59,26 +75,27 @@ class Key(Subkey):
         raise TypeError("A dpmask key never leaves the driver; send a subkey.")
 
 
-def make_key(who: str, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> Subkey:
-    """The key from a secret text or bytes, or from an integer seed for experiments; exactly one of them."""
+def make_key(
+    who: str, *, key: str | bytes | Subkey | None = None, seed: int | None = None, salt: str | None = None
+) -> Subkey:
+    """The key from a secret text or bytes, stretched, or from an integer seed for trials; exactly one of them.
+
+    A release has a ``salt`` of its own; trials, and use from Python, which is one by nature, have always the same.
+    """
     if (key is None) == (seed is None):
         found = "neither" if key is None else "both"
-        raise JobError(f"{who}: give either key= (a secret) or seed= (an integer, for experiments); got {found}.")
+        raise JobError(f"{who}: give either key= (a secret) or seed= (an integer, for trials); got {found}.")
     if isinstance(key, Subkey):
         return key
     if key is not None:
         if not isinstance(key, str | bytes):
             raise JobError(f"{who}: key must be text or bytes; got {type(key).__name__}.")
         secret = key.encode() if isinstance(key, str) else key
-        if len(secret) < _SHORTEST_KEY:
-            raise JobError(
-                f"{who}: the key must have at least {_SHORTEST_KEY} characters; got {len(secret)}. "
-                "Make one: openssl rand -hex 32"
-            )
-        return Key(hashlib.sha256(b"dpmask key\0" + secret).digest())
+        require_strong(secret, who)
+        return Key(stretched(secret, _TRIAL if salt is None else bytes.fromhex(salt)), salt=salt)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise JobError(f"{who}: seed must be an integer; got {type(seed).__name__}.")
-    return Key(hashlib.sha256(b"dpmask seed\0" + str(int(seed)).encode()).digest(), experiment=True)
+    return Key(hashlib.sha256(b"dpmask seed\0" + str(int(seed)).encode()).digest())
 
 
 def keystream(secret: bytes, counter: int, length: int) -> bytes:
@@ -92,6 +109,13 @@ def record_words(key: Subkey, first: int, count: int) -> NDArray[np.uint64]:
     counter, skip = divmod(first, _WORDS_PER_AES_BLOCK)
     stream = keystream(key.secret, counter, 8 * (skip + count))
     return np.frombuffer(stream, dtype="<u8")[skip:]
+
+
+def chained(secret: bytes, state: NDArray[np.uint64], block: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """For each record (records x 2 words) the state after one more block: a step of CBC-MAC with AES-256."""
+    cipher = Cipher(algorithms.AES(secret), modes.ECB()).encryptor()  # noqa: S305 - chained by the caller
+    mixed = np.frombuffer(cipher.update((state ^ block).tobytes()), np.uint64)
+    return mixed.reshape(-1, _WORDS_PER_AES_BLOCK)
 
 
 def words_at(key: Subkey, positions: NDArray[np.int64]) -> NDArray[np.uint64]:

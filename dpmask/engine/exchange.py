@@ -25,8 +25,6 @@ from dpmask.engine.tasks import (
     Blocks,
     Position,
     Run,
-    Span,
-    content_of,
     contents_of,
     map_run,
     persist_runs,
@@ -44,38 +42,8 @@ _Keep = Callable[[list[Any]], list[Any]]
 class Source(NamedTuple):
     """Blocks, and what splits each into one piece for every target: ``split(content, span)``."""
 
-    split: Callable[[Any, Span], list[Any]]
+    split: Callable[[Any, Position], list[Any]]
     blocks: Blocks
-
-
-def hold_exchanged(
-    split: Callable[[Any, Span], list[Any]],
-    join: Callable[..., Any],
-    blocks: Blocks,
-    targets: Sequence[Span],
-    label: str,
-    *,
-    size: int,
-    beside: Sequence[Run] | None = None,
-) -> list[Run]:
-    """``Collection.exchange``, until its callers are migrated."""
-    return exchanged([Source(split, blocks)], partial(_with_span, join), targets, label, size, beside)
-
-
-def exchange_blocks(
-    sources: Sequence[Source], gather: Callable[..., Any], shards: int, label: str, *, size: int
-) -> list[Run]:
-    """``collection.exchange``, until its callers are migrated."""
-    targets = [Span(shard, 0) for shard in range(shards)]
-    return exchanged(sources, partial(_without_span, gather), targets, label, size, None)
-
-
-def _with_span(join: Callable[..., Any], span: Span, pieces: list[Any], *more: Any) -> Any:
-    return join(pieces, span, *more)
-
-
-def _without_span(gather: Callable[..., Any], span: Span, *pieces: list[Any]) -> Any:
-    return gather(*pieces)
 
 
 def exchanged(
@@ -105,7 +73,7 @@ def exchanged(
 
 
 def _cut_run(
-    split: Callable[[Any, Span], list[Piece]],
+    split: Callable[[Any, Position], list[Piece]],
     keep: _Keep,
     spans: Sequence[Position],
     contents: list[Any],
@@ -130,15 +98,6 @@ def _join(join: Callable[..., Any], keep: _Keep, sent: list[int], *parts: Any) -
         return keep([join(*pieces, *(content for (content,) in rest))])
 
     return unless_failed(work, *parts)
-
-
-def beside(function: Callable[[Any, Any], Any], content: Any, run: Run) -> Any:
-    """``Collection.attach``, until its callers are migrated."""
-    return content_of(partial(_beside, function), content, run.contents)
-
-
-def _beside(function: Callable[[Any, Any], Any], content: Any, contents: list[Any]) -> Any:
-    return function(content, *contents)
 
 
 def _keep(size: int) -> _Keep:

@@ -1,6 +1,6 @@
 """Sizes and times that decide how work is cut and kept: a run takes the defaults, tests others.
 
-But for those of masking they never change what comes of it.
+Those of the engine and of tables never change what comes of it, but for what is said of them.
 
 Limits are read where a pass is prepared, on the driver. What a task needs of them is passed to it as an argument: a
 worker knows nothing of a change made here.
@@ -37,6 +37,12 @@ class Limits:
     journal_share: float = 0.005
     """The share of a run's time after which it is written again."""
 
+    # lake
+    lock_seconds: float = 8.0
+    """The pause between two signs of life of who has locked a folder in a store."""
+    lock_patience: float = 30.0
+    """How long such a lock must show none before it is taken over."""
+
     # table
     frame_rows: int = 1_000_000
     """Rows of a block of a pandas frame."""
@@ -49,11 +55,32 @@ class Limits:
     quantile_values: int = 1 << 18
     """Values that a column may bring to the driver."""
 
+    code_values: int = 65_000
+    """Different values of a column that may be told apart by codes."""
+    number_codes: int = 256
+    """Different numbers of a column that get a code each where groups are described; more are cut into bins."""
+    category_codes: int = 1 << 16
+    """Different categories there, at most."""
+    cut_places: int = 4096
+    """Quantiles that numbers may be cut at where there are too many different ones to cut at each."""
+
+    # clustering
+    clustering_sample: int = 50_000
+    """Of a table with more records so many are clustered first."""
+    correction_passes: float = 2.0
+    """CPU of a two-grid correction, at most, in passes over all the data."""
+    fewest_sweeps: int = 10
+    """Passes over the sample below which such a correction is not worth making."""
+
     # masking
+    cells_per_shard: int = 8
+    """Cells of microaggregation that are cut and fitted in one task."""
     refinement_cells: int = 1 << 22
     """Cells, or groups, of one quasi-identifier that a pass may bring to the driver before its rows are exchanged."""
     refinement_shard_rows: int = 1_000_000
     """Rows of each shard in which groups are complete."""
+    series_rows: int = 1 << 26
+    """Different people, by what releases of a series show of them, that the driver may compare."""
     refinement_sparse: float = 0.1
     """The share of a block's rows below which groups are read one by one."""
     # measures
@@ -70,7 +97,7 @@ class Limits:
     largest_cell: int = 100_000
     """Records that are masked together in one task, at most; a table of more is clustered by passes."""
     swap_shard_values: int = 500_000
-    """Values of each shard that a column is swapped in, and of a window that is not dealt to several shards."""
+    """Values of each shard that a column is swapped in."""
     swap_shards: int = 1000
     """Shards that a column is cut into, about, at most."""
 

@@ -5,22 +5,27 @@ A task's name says the stage; its arguments are opaque to Dask, its logs and its
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from dask.delayed import Delayed, delayed
 
 from dpmask.engine import progress
-from dpmask.engine.dispatch import Watch, finished, persisted, threads
+from dpmask.engine.dispatch import Watch, finished, persisted, thread_given_up, threads
 from dpmask.engine.guard import Failure, guarded
 from dpmask.engine.journal import resuming
 from dpmask.engine.limits import current_limits
 from dpmask.errors import ClusterError
 
 Summary = TypeVar("Summary")
+_LONGEST_OWNER = 40
+_owner: ContextVar[str] = ContextVar("dpmask_task_owner", default="")
 
 
 class Position(NamedTuple):
@@ -28,10 +33,6 @@ class Position(NamedTuple):
 
     number: int
     first: int
-
-
-Span = Position
-"""The older name, until its users are migrated."""
 
 
 class Block(NamedTuple):
@@ -133,9 +134,20 @@ def task_of(work: Callable[..., Any], run: Run, label: str) -> Delayed:
     return delayed(partial(_on_contents, work, run.spans, contents), pure=False)(dask_key_name=task_name(label))
 
 
+@contextmanager
+def tasks_named(owner: str) -> Iterator[None]:
+    """Have the names of tasks begin with their owner's: by it a dashboard tells the jobs of a cluster apart."""
+    token = _owner.set(re.sub(r"\W+", "_", owner)[:_LONGEST_OWNER].strip("_"))
+    try:
+        yield
+    finally:
+        _owner.reset(token)
+
+
 def task_name(label: str) -> str:
-    """A task's name: the stage it belongs to, and what makes it one of a kind."""
-    return f"{label.replace(' ', '_')}-{uuid.uuid4().hex}"
+    """A task's name: whose it is, if that is known, the stage it belongs to, and what makes it one of a kind."""
+    owner = _owner.get()
+    return f"{owner}{':' if owner else ''}{label.replace(' ', '_')}-{uuid.uuid4().hex}"
 
 
 def _on_contents(work: Callable[..., Any], spans: Sequence[Position], contents: Any) -> Any:
@@ -214,7 +226,8 @@ def _until_done(attempt: Callable[[list[int]], Iterator[tuple[int, Any]]], count
     results: dict[int, Any] = {}
     tries = 0
     while waiting := [number for number in range(count) if number not in results]:
-        failures = _collected(attempt(waiting), waiting, results)
+        with thread_given_up():
+            failures = _collected(attempt(waiting), waiting, results)
         if not failures:
             break
         tries = tries + 1 if len(failures) == len(waiting) else 1

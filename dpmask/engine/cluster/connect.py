@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import sha256
 from http import HTTPStatus
+from importlib.metadata import version
 from typing import Any
 
 import dask
@@ -15,10 +18,16 @@ from dpmask.engine.dispatch import only_on
 from dpmask.engine.progress import note
 from dpmask.errors import AccessError, ClusterError, DpmaskError, JobError
 
-COMPUTING = ("cryptography", "numba", "numpy", "pandas", "pyarrow", "scipy")
+_COMPUTING = ("cryptography", "numba", "numpy", "pandas", "pyarrow", "scipy")
 """The libraries that decide over bits: the same ones give the same release."""
 
-_SAME = ("dpmask", "dask", "distributed", *COMPUTING)
+_SAME = ("dpmask", "dask", "distributed", *_COMPUTING)
+
+
+@cache
+def computing_libraries() -> dict[str, str]:
+    """The versions of the libraries that decide over bits."""
+    return {name: version(name) for name in _COMPUTING}
 
 
 @contextmanager
@@ -38,7 +47,9 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
     with opened(described) as place, _client(place, described) as client:
         _wait_for_workers(client, described)
         _require_same_versions(client)
+        _require_same_arithmetic(client)
         _say(client)
+        _warn_of_open_wires(client)
         with only_on(client):
             yield client
 
@@ -122,6 +133,33 @@ def _say(client: Any) -> None:
             note(f"dashboard: {client.dashboard_link}")
 
 
+def _warn_of_open_wires(client: Any) -> None:
+    """Warn if records and keys of draws travel to other hosts as they are."""
+    addresses = [client.scheduler.address, *client.nthreads()]
+    elsewhere = [address for address in addresses if address.startswith(("tcp://", "ws://")) and not _is_here(address)]
+    if elsewhere:
+        note(
+            f"warning: {elsewhere[0]} is on another host and without TLS: whoever is on the network reads records and "
+            "keys of draws. dpmask explain clusters says how to have TLS"
+        )
+
+
+def _is_here(address: str) -> bool:
+    """Whether an address is of this machine."""
+    import socket
+    from ipaddress import ip_address
+
+    import psutil
+    from distributed.comm import get_address_host
+
+    host = get_address_host(address)
+    with suppress(OSError, ValueError):
+        found = {str(one[4][0]) for one in socket.getaddrinfo(host, None)}
+        own = {one.address.partition("%")[0] for some in psutil.net_if_addrs().values() for one in some}
+        return all(ip_address(one.partition("%")[0]).is_loopback or one.partition("%")[0] in own for one in found)
+    return False
+
+
 def _is_page(link: str) -> bool:
     """Whether there is a page. A server out of our reach may have one: others may be nearer."""
     from urllib.error import HTTPError
@@ -148,3 +186,24 @@ def _require_same_versions(client: Any) -> None:
                 raise ClusterError(
                     f"The worker at {address} {found}, this process has {ours.get(package)}. Install the same on both."
                 )
+
+
+def _require_same_arithmetic(client: Any) -> None:
+    """Refuse workers whose numpy and BLAS were started for another processor: their last bits would be others."""
+    ours = _arithmetic()
+    for address, theirs in client.run(_arithmetic).items():
+        if theirs != ours:
+            raise ClusterError(
+                f"The worker at {address} computes other last bits than this process: numpy or BLAS was started for "
+                "another processor there. Set the variables for AVX2 in the worker's environment, as the files of "
+                "cluster_config/ do: dpmask explain clusters."
+            )
+
+
+def _arithmetic() -> str:
+    """A digest of what numpy and BLAS make of some numbers."""
+    import numpy as np
+
+    some = np.sqrt(np.arange(1.0, 4001.0)).reshape(40, 100)
+    found = (some[:, :7].T @ some, some @ some[0], np.linalg.inv(some[:, :40]), np.exp(-some), np.log(some))
+    return sha256(b"".join(one.tobytes() for one in found)).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,10 +13,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import dask
-import yaml
 
 from dpmask.engine.progress import note
-from dpmask.errors import AccessError, ClusterError, JobError, nearest
+from dpmask.engine.yaml_text import TextLimits, load, read_text
+from dpmask.errors import AccessError, ClusterError, JobError, nearest, printable
 
 _EXTRAS = {
     # what a cluster's class needs, and the extra that brings it
@@ -58,12 +59,9 @@ _TYPES: dict[str, tuple[type, str]] = {
 def read_description(path: str) -> Description:
     """What the file says, with wrong keys and types refused."""
     try:
-        with open(path, encoding="utf-8") as file:
-            said = yaml.safe_load(file)
-    except (OSError, UnicodeDecodeError):
+        said = load(read_text(path, TextLimits()), printable(path))
+    except (OSError, ValueError):
         raise JobError(f"{path}: there is no such cluster file, or it cannot be read.") from None
-    except yaml.YAMLError:
-        raise JobError(f"{path}: is not valid YAML.") from None
     if not isinstance(said, dict):
         raise JobError(f"{path}: must be a mapping with the keys {', '.join(_TYPES)}; see cluster_config/.")
     for key, value in said.items():
@@ -84,10 +82,19 @@ def _check(path: str, key: str, value: Any) -> None:
     fits = isinstance(value, kind) and not isinstance(value, bool)
     if not fits or (key == "workers" and value < 1):
         raise JobError(f"{path}: {key} must be {wanted}.")
+    if isinstance(value, dict) and not _has_names(value):
+        raise JobError(f"{path}: {key} must have text as its keys.")
     if key == "wait":
         _check_wait(path, value)
     if key == "adapt" and not _is_range(value):
         raise JobError(f"{path}: adapt takes minimum and maximum, whole numbers, and nothing else.")
+
+
+def _has_names(value: Any) -> bool:
+    """Whether all keys are text, at any depth."""
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _has_names(one) for key, one in value.items())
+    return not isinstance(value, list) or all(map(_has_names, value))
 
 
 def _check_wait(path: str, value: str) -> None:
@@ -95,7 +102,7 @@ def _check_wait(path: str, value: str) -> None:
 
     try:
         parse_timedelta(value)
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, OverflowError):
         raise JobError(f"{path}: wait must be {_TYPES['wait'][1]}; got {value}.") from None
 
 
@@ -124,7 +131,9 @@ def opened(described: Description) -> Iterator[Any]:
 
 def _started(make: Callable[..., Any], described: Description) -> Any:
     try:
-        return make(**described.options)
+        with warnings.catch_warnings():  # a second dashboard on one machine takes another port, and we show which
+            warnings.filterwarnings("ignore", message=r"Port \d+ is already in use")
+            return make(**described.options)
     except Exception as error:
         root = _root(error)
         if isinstance(root, TypeError | ValueError | KeyError | ImportError):
@@ -143,6 +152,8 @@ def _close(cluster: Any) -> None:
     """End the cluster. A cluster that fails to end changes nothing about the run, nor about what it failed with."""
     from distributed import Status
 
+    # a worker that is slow to end is killed, which is no news: its work is done
+    logging.getLogger("distributed.nanny").setLevel(logging.ERROR)
     try:
         cluster.close()
     except Exception as error:
