@@ -1,30 +1,29 @@
-"""Finding a lake's files and learning from their footers alone: schema, row counts, nulls and ranges."""
+"""What a lake's footers alone say: schema, row counts, nulls and ranges."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import posixpath
-from concurrent.futures import ThreadPoolExecutor
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpmask.errors import AccessError, InputError
+from dpmask.errors import InputError, JobError, printable
 from dpmask.lake import csv
-from dpmask.lake.storage import Place, storage_errors, version_of
+from dpmask.lake.listing import CSV, ListedFile, hive_level, list_files, name_in
+from dpmask.lake.storage import Place, read_ranges
 
-_PARQUET = (".parquet", ".parq", ".pq")
 _TAIL = 1 << 16
-_PACKED = (".csv.gz", ".csv.zst", ".csv.bz2", ".csv.xz", ".csv.zip")
-_LOGS = {"_delta_log": "Delta Lake", "metadata": "Iceberg"}
 _MAGIC = b"PAR1"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_READERS = 16
-MANIFEST = "manifest.json"
+_AT_ONCE = 256
+_MOST_COLUMNS, _LONGEST_NAME = 20_000, 500
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+_UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Facts(NamedTuple):
@@ -66,6 +65,13 @@ class DataFile(NamedTuple):
     schema: Any
     hive: tuple[tuple[str, str | None], ...]
     facts: dict[str, Facts]
+    dialect: csv.Dialect | None = None
+    """How it is written, if it is a CSV."""
+
+
+def all_null(rows: int) -> Facts:
+    """The facts of a column that has no value in so many rows."""
+    return Facts(rows, _EMPTY, _EMPTY)
 
 
 def is_empty_range(value: Any) -> bool:
@@ -73,166 +79,159 @@ def is_empty_range(value: Any) -> bool:
     return value is _EMPTY
 
 
-def find_files(source: Place) -> list[DataFile]:
+def find_sources(
+    sources: Sequence[str], dialect: csv.Dialect, where: Mapping[str, str] | None = None
+) -> list[DataFile]:
+    """The data files of all sources, one source after the other. They lie in one store, and no file is there twice.
+
+    With ``where``, those in folders with these keys and values; of others not even the footer is read.
+    """
+    places = [Place(source) for source in sources]
+    other = next((place for place in places if type(place.fs) is not type(places[0].fs)), None)
+    if other is not None:
+        raise JobError(f"{other.url}: lies in another kind of store than {places[0].url}. Bring the sources together.")
+    found = [find_files(place, dialect, where) for place in places]
+    files = [
+        file._replace(name=name_in(sources, number, file.name)) for number, some in enumerate(found) for file in some
+    ]
+    twice = next((url for url, times in Counter(file.url for file in files).items() if times > 1), None)
+    if twice is not None:
+        raise JobError(f"{Place(twice).url}: two sources have it, and its records would count twice. Name it once.")
+    return files
+
+
+def find_files(source: Place, dialect: csv.Dialect, where: Mapping[str, str] | None = None) -> list[DataFile]:
     """Every data file of a folder, a glob or a single file, in the order of their names, with its footer read.
 
-    No file is passed over in silence: names that begin with _ or . are no data by rule, any other file is data or an
-    error. A glob, or a file, names data: without a known ending it is read as Parquet.
+    Footers are read once, many at a time. ``dialect`` is that of CSV files.
     """
-    names, root, chosen = _names(source)
-    if MANIFEST in names:
-        names = _released(root / MANIFEST) or names
-    if not names:
-        raise InputError(f"{source.url}: holds no .parquet or .csv file.")
-    unknown = [name for name in names if not name.endswith((*_PARQUET, ".csv"))]
-    if unknown and not (chosen and all("." not in posixpath.basename(name) for name in unknown)):
-        raise _no_data(source, unknown)
-    if len({name.endswith(".csv") for name in names}) > 1:
-        raise InputError(f"{source.url}: holds Parquet and CSV files together. Point to one kind, with a glob.")
-    with ThreadPoolExecutor(_READERS) as pool:
-        return list(pool.map(lambda name: _read(root, name), names))
+    root, listed = list_files(source, where)
+    if listed[0].name.endswith(CSV):
+        return [_csv_file(root, one, dialect) for one in listed]
+    groups = (listed[start : start + _AT_ONCE] for start in range(0, len(listed), _AT_ONCE))
+    return [file for some in groups for file in _parquet_files(root, some)]
 
 
-def _no_data(source: Place, unknown: list[str]) -> InputError:
-    packed = next((name for name in unknown if name.endswith(_PACKED)), None)
-    advice = (
-        "Compressed CSV is not read: write it as Parquet."
-        if packed
-        else "Move what is no data elsewhere, or point to the data with a glob such as lake/*.parquet."
-    )
-    return InputError(
-        f"{source.url}: {packed or unknown[0]} is neither .parquet nor .csv ({len(unknown)} such files). {advice}"
-    )
+def _csv_file(root: Place, listed: ListedFile, dialect: csv.Dialect) -> DataFile:
+    place = root / listed.name
+    schema, rows, digest = csv.inspect(place, listed.size, dialect)
+    _check_names(place, schema.names)
+    facts = {column: Facts(None, None, None) for column in schema.names}
+    hive = _hive(root, listed.name, schema.names)
+    return DataFile(place.full_url, *listed, digest, (rows,), schema, hive, facts, dialect)
 
 
-def _names(source: Place) -> tuple[list[str], Place, bool]:
-    """Names of files relative to a root folder, and whether a glob or a file chose them. Hidden ones are no data."""
-    chosen = any(sign in source.path for sign in "*?[")
-    with storage_errors(source.url):
-        source.fs.invalidate_cache()
-        if chosen:
-            root = Place(glob_root(source))
-            names = [posixpath.relpath(path, root.path) for path in source.fs.glob(source.path)]
-            names = [name for name in names if not source.fs.isdir(posixpath.join(root.path, name))]
-        elif source.fs.isfile(source.path):
-            folder, name = posixpath.split(source.full_url)
-            return [name], Place(folder), True
-        else:
-            if source.local and os.path.isdir(source.path) and not os.access(source.path, os.R_OK | os.X_OK):
-                raise AccessError(f"{source.url}: no permission to read it. Check the rights of this user.")
-            if not source.fs.exists(source.path):
-                raise InputError(f"{source.url}: there is no such file or folder.")
-            root, names = source, source.files()
-        _refuse_table_formats(source, root, names)
-    return sorted(name for name in names if not any(part[0] in "_." for part in name.split("/"))), root, chosen
+def _parquet_files(root: Place, listed: Sequence[ListedFile]) -> Iterator[DataFile]:
+    places = [root / one.name for one in listed]
+    for place, one, footer in zip(places, listed, _footers(places, [one.size for one in listed]), strict=True):
+        try:
+            metadata = pq.read_metadata(pa.BufferReader(footer))
+            schema = _plain_schema(metadata.schema.to_arrow_schema().remove_metadata(), place)
+        except (pa.ArrowException, OSError):
+            raise _damaged(place) from None
+        _check_names(place, schema.names)
+        groups, facts = _facts(metadata, schema)
+        digest = hashlib.sha256(footer).hexdigest()
+        yield DataFile(place.full_url, *one, digest, groups, schema, _hive(root, one.name, schema.names), facts)
 
 
-def _refuse_table_formats(source: Place, root: Place, names: list[str]) -> None:
-    """Refuse the files of a Delta or Iceberg table: its log knows which of them, and of their rows, still count."""
-    found = {_LOGS[part] for name in names for part in name.split("/")[:-1] if part in _LOGS and _is_log(name)}
-    folder = root.path.rstrip("/")
-    while not found:
-        logs = [path for log in _LOGS for path in source.fs.glob(posixpath.join(folder, log, "*.json"))]
-        found = {_LOGS[posixpath.basename(posixpath.dirname(path))] for path in logs if _is_log(path)}
-        if posixpath.basename(folder) != "data" and "=" not in posixpath.basename(folder):
-            break
-        folder = posixpath.dirname(folder)
-    if found:
-        raise InputError(
-            f"{source.url}: is part of a {found.pop()} table, whose files also hold deleted and superseded records. "
-            "Write its current state as plain Parquet and point to that."
-        )
+def _plain_schema(schema: Any, place: Place) -> Any:
+    """The schema as the lake is read: views as plain text and bytes, extension types as what they are stored as.
+
+    What Arrow cannot compute with is refused.
+    """
+    fields = []
+    for field in schema:
+        kind = field.type.storage_type if isinstance(field.type, pa.BaseExtensionType) else field.type
+        kind = _VIEWS.get(kind, kind)
+        if _is_unusable(kind):
+            what = f"column '{printable(field.name, 80)}' is {printable(str(kind), 80)}"
+            raise InputError(
+                f"{place.url}: {what}, which cannot be masked or released. Write it as a plain type, such as string "
+                "or a number, or leave it out."
+            )
+        fields.append(pa.field(field.name, kind, field.nullable))
+    return pa.schema(fields)
 
 
-def _is_log(name: str) -> bool:
-    return name.endswith(".metadata.json") or "_delta_log/" in name
+def _is_unusable(kind: Any, inside: bool = False) -> bool:
+    """Maps, which Parquet keeps with metadata, encodings, and views or extension types inside of others."""
+    if isinstance(kind, pa.BaseExtensionType) or pa.types.is_run_end_encoded(kind) or pa.types.is_map(kind):
+        return True
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind) or (inside and kind in _VIEWS):
+        return True
+    if pa.types.is_dictionary(kind):
+        return _is_unusable(kind.value_type, True)
+    if not pa.types.is_nested(kind):
+        return False
+    return any(_is_unusable(kind.field(number).type, True) for number in range(kind.num_fields))
 
 
-def _released(manifest: Place) -> list[str] | None:
-    """The files that a release's manifest names; None if it is the manifest of something else."""
-    try:
-        released = json.loads(manifest.read())
-        return (
-            sorted(file["path"] for file in released["files"])
-            if released["format"].startswith("dpmask release")
-            else None
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
+def _check_names(place: Place, names: list[str]) -> None:
+    """Refuse names of columns that no message, page or manifest could show as they are."""
+    if len(names) > _MOST_COLUMNS:
+        raise InputError(f"{place.url}: has more than {_MOST_COLUMNS:,} columns.")
+    for name in names:
+        if not name.strip() or len(name) > _LONGEST_NAME or _UNSHOWN.search(name):
+            raise InputError(
+                f"{place.url}: a column cannot be called '{printable(name, 80)}'. Rename it: up to {_LONGEST_NAME} "
+                "characters, no line breaks, no control characters."
+            )
 
 
-def glob_root(source: Place) -> str:
-    """The folder in front of a pattern's first sign."""
-    parts = source.full_url.split("/")
-    fixed = next((number for number, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
-    return "/".join(parts[:fixed])
-
-
-def _read(root: Place, name: str) -> DataFile:
-    place = root / name
-    with storage_errors(place.url):
-        info = place.fs.info(place.path)
-    hive = tuple(_hive(part) for part in name.split("/")[:-1] if "=" in part)
-    if name.endswith(".csv"):
-        schema, rows, digest = csv.inspect(place, info["size"])
-        facts = {column: Facts(None, None, None) for column in schema.names}
-        return DataFile(place.full_url, name, info["size"], version_of(info), digest, (rows,), schema, hive, facts)
-    metadata, digest = _footer(place, info["size"])
-    try:
-        schema = metadata.schema.to_arrow_schema().remove_metadata()
-    except (pa.ArrowException, OSError):
-        raise _damaged(place) from None
-    groups = tuple(metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
-    return DataFile(
-        place.full_url, name, info["size"], version_of(info), digest, groups, schema, hive, _facts(metadata, schema)
-    )
-
-
-def _footer(place: Place, size: int) -> tuple[Any, str]:
-    """The parsed footer and its hash, in one small read for most files."""
-    with storage_errors(place.url):
-        tail = place.fs.cat_file(place.path, start=max(0, size - _TAIL), end=size)
-        length = int.from_bytes(tail[-8:-4], "little") + 8
+def _footers(places: Sequence[Place], sizes: Sequence[int]) -> list[bytes]:
+    """The footers of these files: the ends of all, then the whole of those that are longer."""
+    tails = read_ranges(places, [max(0, size - _TAIL) for size in sizes], sizes)
+    lengths = [int.from_bytes(tail[-8:-4], "little") + 8 for tail in tails]
+    for place, tail, length, size in zip(places, tails, lengths, sizes, strict=True):
         if tail[-4:] != _MAGIC or length > size:
             raise _damaged(place)
-        if length > len(tail):
-            tail = place.fs.cat_file(place.path, start=size - length, end=size)
-    footer = tail[-length:]
-    try:
-        return pq.read_metadata(pa.BufferReader(footer)), hashlib.sha256(footer).hexdigest()
-    except (pa.ArrowException, OSError):
-        raise _damaged(place) from None
+    long = [number for number, tail in enumerate(tails) if lengths[number] > len(tail)]
+    starts, ends = [sizes[number] - lengths[number] for number in long], [sizes[number] for number in long]
+    for number, whole in zip(long, read_ranges([places[number] for number in long], starts, ends), strict=True):
+        tails[number] = whole
+    return [tail[-length:] for tail, length in zip(tails, lengths, strict=True)]
 
 
 def _damaged(place: Place) -> InputError:
     return InputError(f"{place.url}: is damaged or not a Parquet file. Write it again, or take it out of the lake.")
 
 
-def _hive(part: str) -> tuple[str, str | None]:
-    key, value = (unquote(text) for text in part.split("=", 1))
+def _hive(root: Place, name: str, columns: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
+    """Keys and values in the names of a file's folders: those in the lake, and those that the lake lies in.
+
+    Of the latter, one that is also a column of the file is that column.
+    """
+    above = [*takewhile(lambda part: "=" in part, reversed(root.path.split("/")))][::-1]
+    inside = [part for part in name.split("/")[:-1] if "=" in part]
+    return (*(level for level in map(_level, above) if level[0] not in columns), *map(_level, inside))
+
+
+def _level(part: str) -> tuple[str, str | None]:
+    key, value = hive_level(part)
     return key, None if value == _HIVE_NULL else value
 
 
-def _facts(metadata: Any, schema: Any) -> dict[str, Facts]:
-    """Nulls and ranges of the flat columns, over all row groups of the file."""
+def _facts(metadata: Any, schema: Any) -> tuple[tuple[int, ...], dict[str, Facts]]:
+    """The rows of each row group; nulls and ranges of the flat columns, over all row groups of the file."""
     flat = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
-    facts = dict.fromkeys(schema.names, Facts(None, None, None))
-    for name in schema.names:
-        if name in flat:
-            total = Facts(0, _EMPTY, _EMPTY)
-            for group in range(metadata.num_row_groups):
-                chunk = metadata.row_group(group).column(flat[name])
-                total = total.joined(_chunk_facts(chunk.statistics if chunk.is_stats_set else None, chunk.num_values))
-            facts[name] = total
-    return facts
+    facts = {name: all_null(0) for name in schema.names if name in flat}
+    rows = []
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        rows.append(group.num_rows)
+        for name, total in facts.items():
+            chunk = group.column(flat[name])
+            facts[name] = total.joined(_chunk_facts(chunk.statistics if chunk.is_stats_set else None, chunk.num_values))
+    return tuple(rows), dict.fromkeys(schema.names, Facts(None, None, None)) | facts
 
 
 def _chunk_facts(statistics: Any, values: int) -> Facts:
     if statistics is None:
-        return Facts(None, None, None) if values else Facts(0, _EMPTY, _EMPTY)
+        return Facts(None, None, None) if values else all_null(0)
     nulls = statistics.null_count if statistics.has_null_count else None
     if nulls == values:
-        return Facts(nulls, _EMPTY, _EMPTY)
+        return all_null(nulls)
     if not statistics.has_min_max:
         return Facts(nulls, None, None)
     return Facts(nulls, statistics.min, statistics.max)

@@ -21,6 +21,7 @@ from dpmask.engine.draws import Subkey, make_key, record_uniforms
 from dpmask.engine.tasks import Block
 from dpmask.errors import InputError, JobError, TargetError
 from dpmask.kernels import census
+from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.lake.reading import open_parquet
 from dpmask.lake.storage import Place
 
@@ -193,7 +194,7 @@ def _people(key: Subkey, first: int, count: int, nulls: bool) -> pa.Table:
     skip = first % census.SUPERBLOCK
     length = -(-(skip + count) // census.SUPERBLOCK) * census.SUPERBLOCK
 
-    def draws(names: tuple[str, ...]) -> dict[str, census.Floats]:
+    def draws(names: tuple[str, ...]) -> dict[str, Floats]:
         return {name: record_uniforms(key.subkey(name), first - skip, length) for name in names}
 
     people = census.make_people(first - skip, draws(census.HOUSEHOLD_DRAWS + census.PERSON_DRAWS))
@@ -206,7 +207,7 @@ def _people(key: Subkey, first: int, count: int, nulls: bool) -> pa.Table:
     return pa.table(columns, schema=_SCHEMA)
 
 
-def _column(name: str, values: census.Integers | census.Floats, missing: census.Flags | None) -> pa.Array:
+def _column(name: str, values: Integers | Floats, missing: Flags | None) -> pa.Array:
     if name in _NAMES:
         numbers = pa.array(values, pa.int8(), mask=missing)
         return pa.DictionaryArray.from_arrays(numbers, pa.array(_NAMES[name], pa.string()))

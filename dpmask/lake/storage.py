@@ -14,18 +14,32 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from dpmask.errors import AccessError, DpmaskError, InputError, JobError, StorageError, TargetError
+from dpmask.errors import AccessError, DpmaskError, InputError, JobError, StorageError, TargetError, printable
 
+OWNER_ONLY = 0o600
+"""The rights of a file that nobody but its owner may read."""
 _EXTRAS = {"s3": "s3", "s3a": "s3"}
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired", "400"}
+"""What S3 says of a session that is over; where an answer has no text, as that to HEAD, a bare 400."""
+_CONNECTIONS = 64
 _UPLOAD = 16 << 20
+_LONGEST_URL = 8192
 _CREDENTIALS = re.compile(r"\w+://[^/]*@")
+
+
+def _options(protocol: str) -> dict[str, Any]:
+    """How a store is opened: S3 with more connections than its client has by default, 10, unless it is set up."""
+    if _EXTRAS.get(protocol) != "s3":
+        return {}
+    own = fsspec.config.conf.get(protocol, {}).get("config_kwargs", {})
+    return {"config_kwargs": {"max_pool_connections": _CONNECTIONS} | own}
 
 
 class Place:
@@ -34,18 +48,23 @@ class Place:
     def __init__(self, url: str) -> None:
         if _CREDENTIALS.match(url):
             raise JobError("A user or password does not belong in a URL. Give it in the environment.")
-        if not url.strip() or "\0" in url:
-            raise JobError(f"{url!r} is not a path or a URL.")
-        self.url = url
+        if not url.strip() or "\0" in url or len(url) > _LONGEST_URL:
+            raise JobError(f"{printable(url, 80)!r} is not a path or a URL.")
+        self.url = printable(url)  # to be shown; full_url is to be opened
         protocol = url.split("://", 1)[0] if "://" in url else "file"
         try:
-            self.fs, path = fsspec.core.url_to_fs(url)
+            self.fs, path = fsspec.core.url_to_fs(url, **_options(protocol))
         except ImportError:
             extra = _EXTRAS.get(protocol)
             hint = f"pip install 'dpmask[{extra}]'" if extra else f"the fsspec package for {protocol}"
             raise JobError(f"{url}: reading {protocol}:// needs {hint}.") from None
         except ValueError:
             raise JobError(f"{url}: '{protocol}' is not a protocol that fsspec knows.") from None
+        except OSError as error:  # Hadoop's file system is connected here
+            raise JobError(
+                f"{self.url}: {protocol}:// cannot be opened ({type(error).__name__}): its client is not installed on "
+                "this machine, or nobody answers there. Copy the lake to a disk or an object store, or install it."
+            ) from None
         self.local = isinstance(self.fs, LocalFileSystem)
         self.path = os.path.abspath(path) if self.local else path.rstrip("/")
 
@@ -60,6 +79,21 @@ class Place:
         """The URL with the path made absolute, for workers with another working folder."""
         return str(self.path) if self.local else str(self.fs.unstrip_protocol(self.path))
 
+    @property
+    def endpoint(self) -> str:
+        """Where the store is that it lies in, as far as that is known: of S3, the address of the server."""
+        if not hasattr(self.fs, "call_s3"):
+            return ""
+        client = getattr(self.fs, "_s3", None)
+        names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+        url = client.meta.endpoint_url if client else next(filter(None, map(os.environ.get, names)), "")
+        return printable(re.sub(r"//[^/]*@", "//", url or ""))
+
+    @property
+    def parent(self) -> Place:
+        """The folder that it lies in."""
+        return Place(posixpath.dirname(self.full_url))
+
     def __truediv__(self, name: str) -> Place:
         return Place(posixpath.join(self.full_url, name))
 
@@ -72,60 +106,88 @@ class Place:
 
     def exists(self) -> bool:
         """Whether there is a file or a non-empty folder."""
-        with storage_errors(self.url):
+        with storage_errors(self):
             self.fs.invalidate_cache()
             return bool(self.fs.exists(self.path))
 
     def files(self) -> list[str]:
         """The paths of all files below, relative to here, sorted. Of an empty folder some stores list itself."""
         inside = f"{self.path.rstrip('/')}/"
-        with storage_errors(self.url):
+        with storage_errors(self):
             self.fs.invalidate_cache()
             found = self.fs.find(self.path) if self.fs.exists(self.path) else []
             return sorted(path.removeprefix(inside) for path in found if path.startswith(inside))
 
-    def read(self) -> bytes:
-        """The file's bytes."""
-        with storage_errors(self.url):
+    def read(self, most: int | None = None) -> bytes:
+        """The file's bytes; one of more than ``most`` is refused, and so is a pipe or a device, which may not end."""
+        if self.is_special():
+            raise JobError(f"{self.url}: is a pipe or a device; a regular file is needed.")
+        with storage_errors(self):
+            if most is not None and self.fs.size(self.path) > most:
+                raise InputError(f"{self.url}: has more than {most:,} bytes, which is too large for what it should be.")
             return bytes(self.fs.cat_file(self.path))
+
+    def is_special(self) -> bool:
+        """Whether there is something local that is neither a file nor a folder: a pipe, a socket, a device."""
+        if not self.local:
+            return False
+        try:
+            mode = os.stat(self.path).st_mode
+        except OSError:
+            return False
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+    def unsafe(self, name: str) -> str | None:
+        """What is wrong with a name below here that should be a file of this folder: a link that leaves it, a pipe."""
+        if not self.local:
+            return None
+        file = self / name
+        if file.is_special():
+            return "is a pipe or a device"
+        return None if self.contains(file) else "is a link that leaves the release"
 
     def map(self) -> Any:
         """The file's bytes as a buffer; a local file is mapped, not read."""
         if not self.local:
             return self.read()
-        with storage_errors(self.url), open(self.path, "rb") as file:
+        with storage_errors(self), open(self.path, "rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(self.path) else b""
 
     @contextmanager
-    def replaced(self) -> Iterator[Any]:
+    def replaced(self, mode: int | None = None) -> Iterator[Any]:
         """A file to write to that takes this place when the block ends well: a reader sees the old bytes or the new."""
-        with storage_errors(self.url, writing=True):
+        with storage_errors(self, writing=True):
             if not self.local:
                 with _upload(self.fs, self.path) as file:
                     yield file
                 return
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            with _temporary(self.path) as (file, temporary):
+            with _temporary(self.path, mode) as (file, temporary):
                 yield file
                 file.flush()
                 _settle(temporary)
                 os.replace(temporary, self.path)
             _settle(os.path.dirname(self.path))
 
-    def write(self, data: Any) -> None:
-        """Write the file whole."""
-        with self.replaced() as file:
+    def write(self, data: Any, mode: int | None = None) -> None:
+        """Write the file whole, a local one with these rights."""
+        with self.replaced(mode) as file:
             file.write(data)
 
-    def create(self, data: bytes) -> None:
+    def size(self) -> int:
+        """The file's bytes."""
+        with storage_errors(self):
+            return int(self.fs.size(self.path))
+
+    def create(self, data: bytes, *, mode: int | None = None) -> None:
         """Write the file only if there is none; of two who try, one gets a TargetError."""
         try:
-            with storage_errors(self.url, writing=True, conditional=True):
+            with storage_errors(self, writing=True, conditional=True):
                 if not self.local:
                     self.fs.pipe_file(self.path, data, mode="create")
                     return
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
-                with _temporary(self.path) as (file, temporary):
+                with _temporary(self.path, mode) as (file, temporary):
                     file.write(data)
                     file.flush()
                     _settle(temporary)
@@ -135,17 +197,14 @@ class Place:
             raise TargetError(f"{self.url}: another run has just published here. Look at its release first.") from None
 
     def replace(self, data: bytes, version: str) -> None:
-        """Write the file only if it is still the version that was seen."""
-        with ExitStack() as stack:
-            if self.local:  # of two who replace it, one looks after the other has written
-                stack.enter_context(_locked(os.path.dirname(self.path), wait=True))
-            if self.version() != version:
-                raise self._changed()
-            if self.local or not hasattr(self.fs, "call_s3"):
-                self.write(data)
-                return
+        """Write the file only if it is still the version that was seen. A local folder must be locked by the caller."""
+        if self.version() != version:
+            raise self._changed()
+        if self.local or not hasattr(self.fs, "call_s3"):
+            self.write(data)
+            return
         try:
-            with storage_errors(self.url, writing=True, conditional=True):
+            with storage_errors(self, writing=True, conditional=True):
                 self.fs.pipe_file(self.path, data, IfMatch=f'"{version}"')
         except _NameTaken:
             raise self._changed() from None
@@ -155,7 +214,7 @@ class Place:
 
     def version(self) -> str:
         """What changes when the file does: its ETag, or its size and time."""
-        with storage_errors(self.url):
+        with storage_errors(self):
             self.fs.invalidate_cache()
             return version_of(self.fs.info(self.path))
 
@@ -164,9 +223,9 @@ class Place:
         if type(self.fs) is not type(target.fs):
             target.write(self.read())
             return
-        with storage_errors(self.url):
+        with storage_errors(self):
             self.fs.info(self.path)
-        with storage_errors(target.url, writing=True):
+        with storage_errors(target, writing=True):
             if not self.local:
                 self.fs.cp_file(self.path, target.path)
                 return
@@ -181,7 +240,7 @@ class Place:
         """Delete these files below here, then the folders they leave empty; an error if any stays."""
         if not names:
             return
-        with storage_errors(self.url, writing=True):
+        with storage_errors(self, writing=True):
             self.fs.rm([posixpath.join(self.path, name) for name in names])
         if self.local:
             for folder in sorted({posixpath.dirname(name) for name in names}, key=len, reverse=True):
@@ -191,31 +250,42 @@ class Place:
             raise AccessError(f"{self.url}: {len(left)} old files could not be deleted, such as {min(left)}.")
 
     def make_private(self) -> None:
-        """Make a local folder that nobody but this user can look into; one that is there keeps its rights."""
-        if self.local:
-            with storage_errors(self.url, writing=True):
-                os.makedirs(self.path, mode=0o700, exist_ok=True)
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Have a local folder to oneself: a second run that asks for it meanwhile is refused. A store has no locks."""
+        """Make a local folder that nobody but this user can look into; one that others can is refused."""
         if not self.local:
-            yield
             return
-        self.make_private()
-        try:
-            with _locked(self.path, wait=False):
-                yield
-        except BlockingIOError:
-            raise StorageError(f"{self.url}: this very job is being run. Wait for it, then run it again.") from None
+        with storage_errors(self, writing=True):
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+        self.require_private()
+
+    def require_private(self) -> None:
+        """Refuse a local folder, if it is there, that others can look into. A store's own rules are not seen."""
+        with suppress(OSError):
+            rights = stat.S_IMODE(os.stat(self.path).st_mode) if self.local else 0
+            if rights & 0o077:
+                raise AccessError(
+                    f"{self.url}: must be for its owner only, as what it holds shows records; its mode is "
+                    f"{rights:04o}. Type: chmod 700 {self.path}"
+                )
 
     def clear(self) -> None:
         """Delete the folder and all that is in it, if it is there."""
         if not self.local:
             self.remove(self.files())
         elif os.path.isdir(self.path):
-            with storage_errors(self.url, writing=True):
+            with storage_errors(self, writing=True):
                 shutil.rmtree(self.path)
+
+
+def read_ranges(places: Sequence[Place], starts: Sequence[int], ends: Sequence[int]) -> list[bytes]:
+    """Bytes starts..ends-1 of files of one store, asked for at once: from far away, many take no longer than one."""
+    if not places:
+        return []
+    found = places[0].fs.cat_ranges([place.path for place in places], list(starts), list(ends), on_error="return")
+    for place, one in zip(places, found, strict=True):
+        if isinstance(one, Exception):
+            with storage_errors(place):
+                raise one
+    return list(found)
 
 
 def version_of(info: dict[str, Any]) -> str:
@@ -230,8 +300,14 @@ class _NameTaken(Exception):  # noqa: N818 - caught here, never seen
     """A conditional write found somebody else's file."""
 
 
+def response_of(error: BaseException) -> dict[str, Any]:
+    """What an S3 server answered that led to an error; nothing, if it did not."""
+    found = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+    return found if isinstance(found, dict) else {}
+
+
 @contextmanager
-def storage_errors(url: str, *, writing: bool = False, conditional: bool = False) -> Iterator[None]:
+def storage_errors(place: Place, *, writing: bool = False, conditional: bool = False) -> Iterator[None]:
     """Turn what a file system raises into our errors, which name the place and no secret."""
     try:
         yield
@@ -240,15 +316,21 @@ def storage_errors(url: str, *, writing: bool = False, conditional: bool = False
     except Exception as error:
         if conditional and (isinstance(error, FileExistsError) or "pre-conditions" in str(error)):
             raise _NameTaken from None
-        raise _translated(error, url, writing) from None
+        raise _translated(error, place, writing) from None
 
 
-def _translated(error: Exception, url: str, writing: bool) -> Exception:
-    kind = type(error).__name__
+def _translated(error: Exception, place: Place, writing: bool) -> Exception:
+    kind, url, where = type(error).__name__, place.url, f" at {place.endpoint}" if place.endpoint else ""
     number = getattr(error, "errno", None)
-    if isinstance(error, PermissionError) or "Credentials" in kind or number in {errno.EROFS, errno.EPERM}:
+    expired = response_of(error).get("Error", {}).get("Code") in _EXPIRED
+    if expired or isinstance(error, PermissionError) or "Credentials" in kind or number in {errno.EROFS, errno.EPERM}:
         deed = "write to" if writing else "read"
-        return AccessError(f"{url}: no permission to {deed} it. Check the credentials or the rights of this user.")
+        return AccessError(
+            f"{url}: the credentials have expired{where}. Get new ones and run the job again; with --resume a run "
+            "that had begun goes on from where it stopped."
+            if expired
+            else f"{url}: no permission to {deed} it{where}. Check the credentials or the rights of this user."
+        )
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | FileExistsError):
         found = (
             "does not exist"
@@ -261,20 +343,20 @@ def _translated(error: Exception, url: str, writing: bool) -> Exception:
     if number in {errno.ENOSPC, errno.EDQUOT}:
         return StorageError(f"{url}: no space is left there. Free some and run the job again.")
     if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"botocore", "aiobotocore", "aiohttp"}:
-        return StorageError(f"{url}: storage failed ({kind}). Run the job again.")
+        return StorageError(f"{url}: storage failed ({kind}){where}. Run the job again.")
     return error
 
 
 @contextmanager
-def _locked(folder: str, *, wait: bool) -> Iterator[None]:
+def flocked(folder: str) -> Iterator[None]:
     """Have a local folder to oneself, as long as others ask for it, too; where folders have no locks, nobody minds.
 
-    Who does not wait gets a BlockingIOError if it is taken. The lock ends with the process, however that ends.
+    A BlockingIOError if it is taken. The lock ends with the process, however that ends.
     """
     number = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise
         except OSError:
@@ -311,9 +393,11 @@ def _beside(path: str) -> Iterator[str]:
 
 
 @contextmanager
-def _temporary(path: str) -> Iterator[tuple[Any, str]]:
+def _temporary(path: str, mode: int | None) -> Iterator[tuple[Any, str]]:
     """A new file beside ``path`` for the moment, and its name."""
     with _beside(path) as temporary, open(temporary, "xb") as file:
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
         yield file, temporary
 
 

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dpmask.errors import InputError
 from dpmask.lake.reading import Rows
-from dpmask.lake.storage import Place
+from dpmask.lake.storage import OWNER_ONLY, Place
 
 _PAGE_ROWS = 1 << 17
 
@@ -41,9 +42,11 @@ def _bare_type(kind: Any) -> Any:
 
 
 def reordered(rows: Rows, order: NDArray[np.int64]) -> Rows:
-    """The block with row i what was row order[i]."""
+    """The block with row i what was row order[i]: a column at a time, so that it is never there a third time."""
     indices = pa.Array.from_buffers(pa.int32(), len(order), [None, pa.py_buffer(order.astype(np.int32))])
-    return rows.combine_chunks().take(indices)
+    if not rows.num_columns:
+        return rows.take(indices)
+    return pa.table([column.combine_chunks().take(indices) for column in rows.columns], schema=rows.schema)
 
 
 class Written(NamedTuple):
@@ -106,10 +109,25 @@ def _fitted(rows: Rows, schema: Any) -> Rows:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def write_pieces(rows: Rows, sizes: Sequence[int], place: Place) -> Written:
+    """Write a block as an Arrow file, cut into consecutive pieces that can be read one by one (``join_pieces``)."""
+    schema = bare_schema(rows.schema)
+    columns = [column.combine_chunks() for column in _fitted(rows, schema).columns]
+    batch, start = pa.record_batch(columns, schema=schema), 0
+    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    with place.replaced() as file:
+        sink = _Hashing(file)
+        with pa.ipc.new_file(pa.PythonFile(sink, "w"), schema, options=options) as writer:
+            for size in sizes:
+                writer.write_batch(batch.slice(start, size))
+                start += size
+    return Written(sink.size, sink.digest.hexdigest())
+
+
 def write_positions(positions: NDArray[np.int64], place: Place) -> None:
     """Write which record each row of a released file was."""
     array = pa.Array.from_buffers(pa.int64(), len(positions), [None, pa.py_buffer(positions)])
-    with place.replaced() as file:
+    with place.replaced(OWNER_ONLY) as file:
         table = pa.Table.from_arrays([array], names=["position"])
         pq.write_table(table, pa.PythonFile(file, "w"), compression="none", use_dictionary=False)
 
@@ -146,7 +164,12 @@ def keep_categories(rows: Rows, codes: Mapping[str, frozenset[int]]) -> Rows:
     return rows
 
 
-def decode(data: Any) -> Rows:
-    """The rows of a Parquet file's bytes."""
-    with pq.ParquetFile(pa.BufferReader(data)) as file:
-        return file.read(use_threads=False)
+def decode(data: Any, most: int) -> Rows:
+    """The rows of a Parquet file's bytes; a file that is none, or has more than ``most`` rows, is refused unread."""
+    try:
+        with pq.ParquetFile(pa.BufferReader(data)) as file:
+            if file.metadata.num_rows > most:
+                raise InputError("has another number of rows than the manifest claims")
+            return file.read(use_threads=False)
+    except (pa.ArrowException, OSError, ValueError):
+        raise InputError("is damaged or not a Parquet file") from None
