@@ -35,6 +35,7 @@ _SYMBOLS = sorted({**_RELATIONS, **_SIGNS, **_REFUSED}, key=len, reverse=True)
 _DIGITS = "0123456789"
 _DEEPEST = 50
 _LONGEST = 100
+_SHOWN = 300
 
 
 class ConstraintError(JobError):
@@ -98,9 +99,11 @@ class ConstraintText:
             self.refuse(f"an operator is missing before '{token.text}'{hint}", token.start, token.end)
 
     def refuse(self, reason: str, start: int, end: int) -> NoReturn:
-        """Raise, showing the text and pointing at a part of it."""
-        marks = " " * _width(self.text[:start]) + "^" * max(_width(self.text[start:end]), 1)
-        raise ConstraintError(f"constraint '{self.text.strip()}': {reason}\n    {self.text}\n    {marks}")
+        """Raise, showing the text, or what is around the part of a long one, and pointing at the part."""
+        first = max(start - _SHOWN // 2, 0) if len(self.text) > _SHOWN else 0
+        shown = self.text[first : first + _SHOWN]
+        marks = " " * _width(self.text[first:start]) + "^" * max(_width(shown[start - first : end - first]), 1)
+        raise ConstraintError(f"constraint '{shown.strip()}': {reason}\n    {shown}\n    {marks}")
 
     @property
     def _kind(self) -> str:

@@ -12,13 +12,14 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.constraints.parser import ConstraintError, ConstraintText, LinearForm
+from dpmask.kernels.arrays import Flags, Floats
 
-Floats = NDArray[np.float64]
+__all__ = ["ConstraintError", "Constraints", "breaks", "parse_constraints"]
 
-__all__ = ["ConstraintError", "Constraints", "parse_constraints"]
+_ROUNDINGS = 8.0
+"""A sum of a few floats is exact to so many roundings of its largest term."""
 
 
 class Constraints(NamedTuple):
@@ -61,6 +62,22 @@ def parse_constraints(texts: Sequence[str], columns: Sequence[str]) -> Constrain
     return Constraints(
         tuple(columns), matrix, np.array(constants, np.float64), lower, upper, tuple(sources), tuple(exact)
     )
+
+
+def breaks(written: Constraints, precision: float, values: Floats) -> Flags:
+    """Which records (columns x rows) break a constraint by more than the rounding of their types.
+
+    A record that lacks a value of a column breaks nothing that binds it.
+    """
+    lower, upper = written.lower[:, None], written.upper[:, None]
+    slack = _ROUNDINGS * precision * np.abs(values)
+    broken: Flags = np.any((values < lower - slack) | (values > upper + slack), axis=0)
+    for row, constant in zip(written.coefficients, written.constants, strict=True):
+        used = np.flatnonzero(row)
+        terms = row[used, None] * values[used]
+        size = np.abs(terms).sum(axis=0) + abs(constant)
+        broken |= np.abs(terms.sum(axis=0) - constant) > _ROUNDINGS * precision * size
+    return broken
 
 
 def _equality(source: ConstraintText, difference: LinearForm, place: dict[str, int]) -> tuple[Floats, float]:

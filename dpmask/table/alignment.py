@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,8 @@ from dpmask.lake.storage import Place
 from dpmask.lake.writing import reordered
 from dpmask.table.lake import Lake
 from dpmask.table.row_keys import require_groupable, row_keys
-from dpmask.table.table import DroppedRows, Reader, Table
+from dpmask.table.steps import DroppedRows
+from dpmask.table.table import Reader, Table
 
 _CELL_BYTES = 16
 
@@ -72,63 +73,81 @@ class _Recut:
         return pa.concat_tables(parts).combine_chunks()
 
 
-def in_source_order(release: Lake, pairing: Place, rows: int) -> Table:
-    """A release in the order of its source, which had so many rows, by the holder's pairing files."""
+def in_source_order(release: Lake, pairing: Place, original: Table, columns: Sequence[str], who: str) -> Table:
+    """These columns of a release in the order and the blocks of its source, by the holder's pairing files.
+
+    Any row may lie in any file, so rows are exchanged; records that the release lacks count as dropped.
+    """
     names = [file.url.rsplit("/", 1)[-1] for file in release.files]
-    there = set(pairing.files())
-    missing = next((name for name in names if name not in there), None)
+    missing = next((name for name in names if name not in set(pairing.files())), None)
     if missing is not None:
         raise InputError(f"{pairing.url}: there is no {missing}, so it is not the pairing of this release.")
-    files = release.by_file()
-    urls = [(pairing / name).full_url for name in names]
-    dropped = _origins(urls, rows) if release.rows < rows else []
-    origins = dropped or [DroppedRows(*file[:2], np.empty(0, np.int32)) for file in files]
-    blocks = [
-        file._replace(content=_Unshuffled(file.content, url, origin))
-        for file, url, origin in zip(files, urls, origins, strict=True)
+    contents = [
+        _PairedFile(block.content, (pairing / name).full_url)
+        for block, name in zip(release.by_file(), names, strict=True)
     ]
-    return Table(release.schema, tuple(blocks), release.nullable, origins=tuple(dropped))
+    ends = np.array([_end(block) for block in original.blocks])
+    split = partial(_to_blocks, tuple(columns), ends)
+    size = _CELL_BYTES * release.rows * (len(columns) + 1)
+    found = Collection.of(contents).exchange(split, _in_order, len(ends), f"{who}: pair", size=size)
+    there = found.with_positions().map(partial(_dropped, original.blocks_with([None] * len(ends))), f"{who}: count")
+    firsts = [0, *accumulate(one.left for one in there)]
+    blocks = [
+        Block(*one) for one in zip(firsts, (one.left for one in there), found.as_contents(_unpacked_rows), strict=False)
+    ]
+    schema = pa.schema([release.schema.field(name) for name in columns])
+    dropped = tuple(there) if firsts[-1] < original.rows else ()
+    return Table(schema, tuple(blocks), release.nullable, origins=dropped)
 
 
-def _origins(urls: Sequence[str], rows: int) -> list[DroppedRows]:
-    """What files were before records were dropped: each goes on to its last record left, the last one to the end."""
-    found = Collection.of(urls).map(_stretch, "pairing")
-    origins, first = [], 0
-    for number, (low, high, gaps) in enumerate(found, start=1):
-        end = rows if number == len(found) else max(high, first)
-        dropped = np.concatenate([np.arange(first, low), gaps, np.arange(max(high, first), end)])
-        origins.append(DroppedRows(first, end - first, (dropped - first).astype(np.int32)))
-        first = end
-    return origins
-
-
-def _stretch(url: str) -> tuple[int, int, NDArray[np.int64]]:
-    """From where to where the positions of a file go, and which are left out between."""
-    positions = _positions(url)
-    low, high = (int(positions.min()), int(positions.max()) + 1) if len(positions) else (0, 0)
-    return low, high, np.setdiff1d(np.arange(low, high), positions)
-
-
-def _positions(url: str) -> NDArray[np.int64]:
-    with open_parquet(url) as file:
-        found: NDArray[np.int64] = file.read(use_threads=False).column("position").to_numpy()
-    return found
-
-
-@dataclass(frozen=True)
-class _Unshuffled:
-    """A released file, its rows put back by a file of positions."""
+class _PairedFile(NamedTuple):
+    """A released file, and the file of the positions that its rows had."""
 
     content: Any
     pairing: str
-    origin: DroppedRows
 
-    def read(self, columns: Sequence[str]) -> Rows:
-        rows, positions = self.content.read(columns), _positions(self.pairing)
-        order = np.argsort(positions, kind="stable")
-        if not np.array_equal(positions[order], self.origin.first + self.origin.kept):
-            raise InputError(f"{self.pairing}: does not pair the records of this release. Is it that of another run?")
-        return reordered(rows, order)
+
+class _PlacedRows(NamedTuple):
+    """Rows, and the position of each in the source."""
+
+    positions: NDArray[np.int64]
+    rows: Packed
+
+
+def _to_blocks(columns: Sequence[str], ends: NDArray[np.int64], file: _PairedFile) -> list[_PlacedRows]:
+    """A released file cut into the rows of each block of the source."""
+    with open_parquet(file.pairing) as opened:
+        positions = opened.read(use_threads=False).column("position").to_numpy()
+    rows = file.content.read(columns)
+    if len(positions) != rows.num_rows or not np.all((positions >= 0) & (positions < ends[-1])):
+        raise InputError(f"{file.pairing}: does not pair the records of this release. Is it that of another run?")
+    block = np.searchsorted(ends, positions, side="right")
+    order = np.argsort(block, kind="stable")
+    cuts = np.searchsorted(block[order], np.arange(len(ends) + 1))
+    rows, positions = reordered(rows, order), positions[order]
+    return [
+        _PlacedRows(positions[start:end], Packed.of(rows.slice(start, end - start)))
+        for start, end in pairwise(cuts.tolist())
+    ]
+
+
+def _in_order(pieces: list[_PlacedRows]) -> _PlacedRows:
+    """A block of the source from its rows in all files."""
+    positions = np.concatenate([piece.positions for piece in pieces])
+    order = np.argsort(positions, kind="stable")
+    if np.any(np.diff(positions[order]) == 0):
+        raise InputError("The pairing files name a record twice. Are they those of another run?")
+    rows = pa.concat_tables([piece.rows.rows() for piece in pieces])
+    return _PlacedRows(positions[order], Packed.of(reordered(rows, order)))
+
+
+def _dropped(blocks: Sequence[Block], placed: _PlacedRows, position: Position) -> DroppedRows:
+    first, rows, _ = blocks[position.number]
+    return DroppedRows(first, rows, np.setdiff1d(np.arange(rows), placed.positions - first).astype(np.int32))
+
+
+def _unpacked_rows(placed: _PlacedRows) -> PackedBlock:
+    return PackedBlock(placed.rows)
 
 
 class Keyed(NamedTuple):
@@ -163,47 +182,51 @@ def pair_by_column(original: Table, masked: Table, column: str, columns: Sequenc
     )
 
 
-class _Packed(NamedTuple):
+class Packed(NamedTuple):
     """Rows as the bytes of an Arrow stream, so that they travel and lie in files as arrays do."""
 
     stream: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, rows: Rows) -> _Packed:
+    def of(cls, rows: Rows) -> Packed:
+        """These rows, packed."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows.combine_chunks())
         return cls(np.frombuffer(sink.getvalue(), np.uint8))
 
     def rows(self) -> Rows:
+        """The rows again."""
         return pa.ipc.open_stream(pa.py_buffer(self.stream)).read_all()
 
 
-class _KeyedRows(NamedTuple):
+class KeyedRows(NamedTuple):
+    """Rows, and the key of each."""
+
     keys: RowKeys
-    rows: _Packed
+    rows: Packed
 
 
 class _Shard(NamedTuple):
     """Paired rows of both tables, and how many of either were alone."""
 
-    original: _Packed
-    masked: _Packed
+    original: Packed
+    masked: Packed
     rows: int
     alone: int
     extra: int
 
 
-def _split(column: str, side: str, shards: int, rows: Rows) -> list[_KeyedRows]:
+def _split(column: str, side: str, shards: int, rows: Rows) -> list[KeyedRows]:
     if rows.column(column).null_count:
         raise InputError(f"Records cannot be paired by '{column}': it is missing in records of the {side}.")
     keys = row_keys(rows, [column])
     place = keys.first % np.uint64(shards)
     picked = [np.flatnonzero(place == shard) for shard in range(shards)]
-    return [_KeyedRows(keys.at(some), _Packed.of(rows.take(pa.array(some)))) for some in picked]
+    return [KeyedRows(keys.at(some), Packed.of(rows.take(pa.array(some)))) for some in picked]
 
 
-def _gather(column: str, schemas: Sequence[Any], original: list[_KeyedRows], masked: list[_KeyedRows]) -> _Shard:
+def _gather(column: str, schemas: Sequence[Any], original: list[KeyedRows], masked: list[KeyedRows]) -> _Shard:
     sides = []
     for parts, side in ((original, "original"), (masked, "masked table")):
         keys = RowKeys(*(np.concatenate(lane) for lane in zip(*(part.keys for part in parts), strict=True)))
@@ -212,21 +235,21 @@ def _gather(column: str, schemas: Sequence[Any], original: list[_KeyedRows], mas
             raise InputError(f"Records cannot be paired by '{column}': its values are not unique in the {side}.")
         sides.append((keys.at(groups.order), groups.order, [part.rows.rows() for part in parts]))
     (ours, our_order, our_rows), (theirs, their_order, their_rows) = sides
-    partner = _partners(ours, theirs)
+    partner = partners(ours, theirs)
     met = partner >= 0
     left = pa.concat_tables(our_rows).take(pa.array(our_order[met]))
     right = pa.concat_tables(their_rows).take(pa.array(their_order[partner[met]]))
     pairs = int(met.sum())
     return _Shard(
-        _Packed.of(pa.table(left.columns, schema=schemas[0])),
-        _Packed.of(pa.table(right.columns, schema=schemas[1])),
+        Packed.of(pa.table(left.columns, schema=schemas[0])),
+        Packed.of(pa.table(right.columns, schema=schemas[1])),
         pairs,
         len(our_order) - pairs,
         len(their_order) - pairs,
     )
 
 
-def _partners(ours: RowKeys, theirs: RowKeys) -> NDArray[np.int64]:
+def partners(ours: RowKeys, theirs: RowKeys) -> NDArray[np.int64]:
     """For each of our keys the place of the same one among theirs, -1 where there is none; both are different keys."""
     groups = grouped(RowKeys(*(np.concatenate(lanes) for lanes in zip(ours, theirs, strict=True))))
     numbers = groups.numbers()
@@ -236,7 +259,7 @@ def _partners(ours: RowKeys, theirs: RowKeys) -> NDArray[np.int64]:
 
 
 def _counts(shard: _Shard) -> _Shard:
-    nothing = _Packed(np.empty(0, np.uint8))
+    nothing = Packed(np.empty(0, np.uint8))
     return shard._replace(original=nothing, masked=nothing)
 
 
@@ -248,12 +271,15 @@ def _side(paired: Collection[_Shard], side: str, counts: Sequence[_Shard], schem
 
 
 @dataclass(frozen=True)
-class _PackedBlock:
-    packed: _Packed
+class PackedBlock:
+    """A block of packed rows."""
+
+    packed: Packed
 
     def read(self, columns: Sequence[str]) -> Rows:
+        """These columns of it."""
         return self.packed.rows().select(list(columns))
 
 
-def _unpacked(side: str, shard: _Shard) -> _PackedBlock:
-    return _PackedBlock(getattr(shard, side))
+def _unpacked(side: str, shard: _Shard) -> PackedBlock:
+    return PackedBlock(getattr(shard, side))

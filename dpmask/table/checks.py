@@ -9,15 +9,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.errors import InputError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.covariance import CovarianceSums
 from dpmask.kernels.moments import Moments
 from dpmask.lake.footers import is_empty_range
 from dpmask.table.table import Table
 
-Floats = NDArray[np.float64]
 ColumnSummary = Moments | CovarianceSums
 
 
@@ -40,7 +39,7 @@ def require_complete(found: ColumnSummary, columns: Sequence[str], rows: int, wh
     """Refuse columns that are missing in some of so many records; ``advice`` follows the sentence that says so."""
     for column, count in zip(columns, found.values + found.infinite, strict=True):
         if count < rows:
-            raise InputError(f"{who}: column '{column}' is missing in {rows - count} records{advice}")
+            raise _incomplete_column(who, column, rows - count, advice)
 
 
 def require_varied(found: ColumnSummary, columns: Sequence[str], who: str) -> None:
@@ -78,6 +77,14 @@ def require_spread_by_footers(table: Table, columns: Sequence[str], who: str) ->
             raise constant_column(who, column)
 
 
+def require_complete_by_footers(table: Table, columns: Sequence[str], who: str, advice: str) -> None:
+    """Refuse columns of which a lake's footers say that some records lack them, before anything is read."""
+    for column in columns:
+        facts = table.facts.get(column)
+        if facts is not None and facts.nulls and column not in table.changed:
+            raise _incomplete_column(who, column, facts.nulls, advice)
+
+
 def require_finite_rows(values: Sequence[Floats], columns: Sequence[str], who: str, done: str) -> None:
     """Refuse a block with a value that is missing or infinite, so that it cannot be ``done``: grouped, rotated."""
     for column, some in zip(columns, values, strict=True):
@@ -98,6 +105,10 @@ def require_weights(values: Floats, column: str, who: str) -> None:
     """Refuse weights or tolerances that are missing, infinite or negative."""
     if not (np.isfinite(values) & (values >= 0)).all():
         raise InputError(f"{who}: column '{column}' must hold a number >= 0 in every record.")
+
+
+def _incomplete_column(who: str, column: str, count: int, advice: str) -> InputError:
+    return InputError(f"{who}: column '{column}' is missing in {count} records{advice}")
 
 
 def infinite_column(who: str, column: str, where: str = "", what: str = "column") -> InputError:

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmask.errors import JobError, nearest
+from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
 
-Floats = NDArray[np.float64]
 _WORD = 8
 
 
@@ -71,6 +71,11 @@ def is_category(kind: Any) -> bool:
     return bool(text or pa.types.is_boolean(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind))
 
 
+def is_nested(kind: Any) -> bool:
+    """Whether values of this type hold others, as lists do: records are not grouped by them."""
+    return bool(pa.types.is_nested(kind))
+
+
 def floats(rows: Rows, column: str) -> Floats:
     """One column as doubles, a missing value as NaN; without a copy where it is that already."""
     array = whole_array(rows.column(column))
@@ -122,15 +127,27 @@ def float_schema(schema: Any, columns: Iterable[str]) -> Any:
     return schema
 
 
+def joined_rows(parts: list[Rows]) -> Rows:
+    """The rows of several blocks, one after another."""
+    return pa.concat_tables(parts)
+
+
 def _float_field(field: Any) -> Any:
     return pa.field(field.name, pa.float64(), field.nullable, field.metadata)
 
 
 def with_missing(rows: Rows, column: str, values: Floats) -> Rows:
     """The rows with this column's values replaced, its type kept; NaN becomes null, whatever was there before."""
-    field, missing = rows.schema.field(column), np.isnan(values)
-    valid = pa.array(~missing).buffers()[1] if missing.any() else None
-    return _replaced(rows, field, of_type(np.where(missing, 0.0, values), field.type, valid))
+    field = rows.schema.field(column)
+    return _replaced(rows, field, with_gaps(values, field.type))
+
+
+def with_gaps(values: Floats, wanted: Any) -> Any:
+    """Floats as an Arrow array of a numeric type, NaN as null."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return of_type(values, wanted)
+    return of_type(np.where(missing, 0.0, values), wanted, pa.array(~missing).buffers()[1])
 
 
 def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:

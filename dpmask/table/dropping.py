@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from dpmask.engine.tasks import Block, Position, content_of
 from dpmask.lake.reading import Rows
 from dpmask.lake.writing import reordered
-from dpmask.table.table import DroppedRows, Table
+from dpmask.table.steps import DroppedRows
+from dpmask.table.table import Table
 
 POSITION = " (position)"
 """The name of a column of the positions that records had before any was dropped."""
@@ -51,6 +52,11 @@ def without(table: Table, dropped: Dropped) -> Table:
 
 def _places(dropped: Dropped, rows: Rows) -> NDArray[np.int32]:
     return np.flatnonzero(dropped.of(rows)).astype(np.int32)
+
+
+def rows_with_positions(rows: Rows, positions: NDArray[np.int64]) -> Rows:
+    """A block with a column POSITION more."""
+    return rows.append_column(POSITION, pa.array(positions))
 
 
 def with_positions(table: Table) -> Table:

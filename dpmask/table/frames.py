@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -21,9 +21,11 @@ from dpmask.errors import InputError, JobError
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import require_known
 from dpmask.table.dropping import POSITION, with_positions
-from dpmask.table.table import Reader, RowMasking, Table, TableMasking
+from dpmask.table.steps import RowMasking, TableMasking
+from dpmask.table.table import Reader, Table
 
 _CELL_BYTES = 16
+_TEXTS = pd.Series(["text"]).dtype  # what pandas makes of texts: of Arrow's at once, or of Python's one by one
 _NULLABLE = {
     pa.int8(): pd.Int8Dtype(),
     pa.int16(): pd.Int16Dtype(),
@@ -47,15 +49,21 @@ class _Frame:
         return _from_pandas(self.frame, columns)
 
 
+def _is_dask(frame: Any) -> bool:
+    """Whether it is a Dask DataFrame; who has none need not import the module, which takes a second."""
+    module = sys.modules.get("dask.dataframe")
+    return module is not None and isinstance(frame, module.DataFrame)
+
+
 def table_of(frame: Any, who: str) -> Table:
     """A table from a pandas or a Dask DataFrame; a Dask frame's partitions are counted in one pass."""
-    if not isinstance(frame, pd.DataFrame | dd.DataFrame):
+    if not isinstance(frame, pd.DataFrame) and not _is_dask(frame):
         raise JobError(f"{who}: the table must be a lake, a pandas or a Dask DataFrame; got {type(frame).__name__}.")
     names = list(frame.columns)
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"{who}: the table has more than one column '{twice[0]}'. Give each column its own name.")
-    lazy = isinstance(frame, dd.DataFrame)
+    lazy = _is_dask(frame)
     blocks = _partitions(frame) if lazy else _slices(frame)
     return Table(_schema(frame._meta_nonempty if lazy else frame), tuple(blocks), frozenset(names))
 
@@ -69,18 +77,26 @@ def _slices(frame: pd.DataFrame) -> list[Block]:
 
 def _partitions(frame: Any) -> list[Block]:
     blocks, first = [], 0
-    for part, rows in zip(frame.to_delayed(), Collection.of(_counted(frame)).map(len, "count"), strict=True):
+    for part, rows in zip(_parts(frame), Collection.of(_counted(frame)).map(len, "count"), strict=True):
         blocks.append(Block(first, rows, delayed(_Frame)(part)))
         first += rows
     return blocks
 
 
-def _counted(frame: Any) -> Any:
+def _parts(frame: Any) -> list[Delayed]:
+    """The frame's partitions as they are: fully optimised, Dask joins small ones of Parquet files, which moves records.
+
+    Columns that nobody asks for are still left out.
+    """
+    return list(frame.simplify().to_delayed(optimize_graph=False))
+
+
+def _counted(frame: Any) -> list[Delayed]:
     """What is counted in place of the partitions: their indexes, where Dask can compute these alone."""
     try:
-        return frame.index.to_delayed()
+        return _parts(frame.index)
     except IndexError:  # Dask's optimiser fails at the bare index of a join with concatenated frames
-        return frame.to_delayed()
+        return _parts(frame)
 
 
 def _schema(frame: pd.DataFrame) -> Any:
@@ -99,6 +115,8 @@ def _schema(frame: pd.DataFrame) -> Any:
 
 def to_dask(table: Table) -> Any:
     """A Dask DataFrame with the blocks as partitions and the position as index: the one before any was dropped."""
+    import dask.dataframe as dd
+
     spans: Sequence[Any] = table.origins or table.blocks
     ends = (*(one.first for one in spans), spans[-1].first + spans[-1].rows - 1)
     if table.origins:
@@ -112,7 +130,7 @@ def to_dask(table: Table) -> Any:
         parts = [
             delayed(partial(_read_content, read, block.first), pure=False)(block.content) for block in table.blocks
         ]
-        return dd.from_delayed(parts, meta=meta, divisions=ends, verify_meta=False)
+        return _from_parts(parts, meta, ends)
     return dd.from_map(read, table.blocks, meta=meta, divisions=ends, enforce_metadata=False)
 
 
@@ -132,29 +150,37 @@ def _at_positions(frame: pd.DataFrame, first: int) -> pd.DataFrame:
     return frame.set_axis(pd.RangeIndex(first, first + len(frame)))
 
 
-def mask_frame(step: RowMasking | TableMasking, frame: Any, who: str) -> Any:
-    """A frame masked by a step: pandas in, pandas out; Dask in, Dask out, lazily."""
-    table = table_of(frame, who)
-    require_known(table.schema, step.inputs, who)
-    step.check(table)
+def mask_frame(step: RowMasking | TableMasking, frame: Any, table: Table) -> Any:
+    """A frame, of which this is the table, masked by a step: pandas in, pandas out; Dask in, Dask out, lazily."""
     if isinstance(step, TableMasking):
         return _with_masked(frame, step.mask_table(table), step.changes)
     if isinstance(frame, pd.DataFrame):
-        return _mask_part(frame, step, [0])
-    firsts = [block.first for block in table.blocks]
-    return frame.map_partitions(_mask_part, step, firsts, meta=_mask_part(frame._meta, step, [0]))
+        parts = [_mask_part(block.content.frame, step, block.first) for block in table.blocks]
+        return parts[0] if len(parts) == 1 else pd.concat(parts)
+    masked = [delayed(_mask_part, pure=False)(part, step, block.first) for part, block in _with_blocks(frame, table)]
+    return _from_parts(masked, _mask_part(frame._meta, step, 0), frame.divisions)
+
+
+def _with_blocks(frame: Any, table: Table) -> Any:
+    """The frame's partitions, each with the block of the table that it is."""
+    return zip(_parts(frame), table.blocks, strict=True)
+
+
+def _from_parts(parts: list[Delayed], meta: pd.DataFrame, divisions: Any) -> Any:
+    """A Dask frame of these partitions."""
+    import dask.dataframe as dd
+
+    return dd.from_delayed(parts, meta=meta, divisions=divisions, verify_meta=False)
 
 
 @raising_safely
-def _mask_part(
-    frame: pd.DataFrame, step: RowMasking, firsts: list[int], partition_info: dict[str, Any] | None = None
-) -> pd.DataFrame:
+def _mask_part(frame: pd.DataFrame, step: RowMasking, first: int) -> pd.DataFrame:
     given = _from_pandas(frame, step.inputs)
     dropped = step.dropped
     if dropped is not None:
         kept = ~dropped.of(given)
         frame, given = frame[kept], given.filter(pa.array(kept))
-    return _put(frame, given, step.mask_rows(given, firsts[partition_info["number"] if partition_info else 0]))
+    return _put(frame, given, step.mask_rows(given, first))
 
 
 def _put(frame: pd.DataFrame, given: Rows, masked: Rows) -> pd.DataFrame:
@@ -185,9 +211,9 @@ def _with_masked(frame: Any, table: Table, columns: Sequence[str]) -> Any:
     read = partial(_read_into, table.reader(columns))
     parts = [
         delayed(read, pure=False)(part, block.content, position)
-        for part, block, position in zip(frame.to_delayed(), table.blocks, table.positions, strict=True)
+        for (part, block), position in zip(_with_blocks(frame, table), table.positions, strict=True)
     ]
-    return dd.from_delayed(parts, meta=frame._meta, divisions=frame.divisions, verify_meta=False)
+    return _from_parts(parts, frame._meta, frame.divisions)
 
 
 @raising_safely
@@ -205,7 +231,7 @@ def derive_frame(
 ) -> Any:
     """New columns from these, with the index of the frame they came from."""
     frame = to_dask(table) if isinstance(table, Table) else table
-    checked = frame.head(0, npartitions=-1) if isinstance(frame, dd.DataFrame) else frame
+    checked = frame.head(0, npartitions=-1) if _is_dask(frame) else frame
     require(table_of(checked, who).schema, columns, who)
     if isinstance(frame, pd.DataFrame):
         return _derive_part(frame, columns, function)
@@ -220,15 +246,19 @@ def _derive_part(frame: pd.DataFrame, columns: Sequence[str], function: Callable
 
 
 def join(
-    original: Any, masked: Any, columns: Sequence[str], rename: Callable[[str], str], who: str, marks: Sequence[str]
+    tables: Sequence[Any],
+    columns: Sequence[str],
+    rename: Callable[[str, int], str],
+    who: str,
+    marks: Sequence[str] = (),
 ) -> Table:
-    """The columns of two frames side by side, the second one's renamed, paired by a unique index.
+    """The columns of frames side by side, ``rename(name, number)`` of each after the first, paired by a unique index.
 
-    ``marks``, if any, names two columns to add: each record's position in its own frame, the first's and the second's.
+    ``marks``, if any, names a column to add for each frame: the position of each record in it.
     """
     names = list(columns)
     frames, rows = [], []
-    for number, given in enumerate((original, masked)):
+    for number, given in enumerate(tables):
         frame = to_dask(given) if isinstance(given, Table) else given
         table = table_of(frame, who)
         require_known(table.schema, names, who)
@@ -236,10 +266,14 @@ def join(
         if isinstance(frame, pd.DataFrame) and not frame.index.is_unique:
             raise _ambiguous(who)
         frames.append(_with_positions(frame[names], marks[number], table) if marks else frame[names])
-    if any(isinstance(frame, dd.DataFrame) for frame in frames):
+    if any(map(_is_dask, frames)):
+        import dask.dataframe as dd
+
         frames = [dd.from_pandas(f, npartitions=1) if isinstance(f, pd.DataFrame) else f for f in frames]
-    renamed = frames[1].rename(columns={name: rename(name) for name in names})
-    pairs = table_of(frames[0].join(renamed, how="left"), who)
+    joined = frames[0]
+    for number, frame in enumerate(frames[1:], 1):
+        joined = joined.join(frame.rename(columns={name: rename(name, number) for name in names}), how="left")
+    pairs = table_of(joined, who)
     if pairs.rows != rows[0]:
         raise _ambiguous(who)
     return _persisted(pairs)
@@ -256,22 +290,21 @@ def _persisted(pairs: Table) -> Table:
 
 def _with_positions(frame: Any, name: str, table: Table) -> Any:
     """The frame with a column more: each record's position in it."""
-    firsts = [block.first for block in table.blocks]
     if isinstance(frame, pd.DataFrame):
-        return _positioned(frame, name, firsts)
-    meta = frame._meta.assign(**{name: pd.Series(dtype="int64")})
-    return frame.map_partitions(_positioned, name, firsts, meta=meta)
+        return _positioned(frame, name, 0)
+    parts = [delayed(_positioned, pure=False)(part, name, block.first) for part, block in _with_blocks(frame, table)]
+    return _from_parts(parts, _positioned(frame._meta, name, 0), frame.divisions)
 
 
-def _positioned(
-    frame: pd.DataFrame, name: str, firsts: list[int], partition_info: dict[str, Any] | None = None
-) -> pd.DataFrame:
-    first = firsts[partition_info["number"] if partition_info else 0]
+def _positioned(frame: pd.DataFrame, name: str, first: int) -> pd.DataFrame:
     return frame.assign(**{name: range(first, first + len(frame))})
 
 
 def _ambiguous(who: str) -> JobError:
-    return JobError(f"{who}: records pair by index, which must be unique in both tables. Set one that is.")
+    return JobError(
+        f"{who}: records pair by index, which must be unique in both tables. Set one that is; a Dask frame of several "
+        "files has each file's own: dpmask.read_lake gives one over all."
+    )
 
 
 def _from_pandas(frame: pd.DataFrame, columns: Sequence[str]) -> Rows:
@@ -295,5 +328,7 @@ def _pandas_type(nullable: bool, kind: Any) -> Any:
     """The pandas type that keeps an Arrow type's values exactly; None leaves the choice to Arrow."""
     if kind in _NULLABLE:
         return _NULLABLE[kind] if nullable else None
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _TEXTS if isinstance(_TEXTS, pd.StringDtype) else None
     exact = (pa.types.is_date, pa.types.is_decimal, pa.types.is_time, pa.types.is_nested)
     return pd.ArrowDtype(kind) if any(is_such(kind) for is_such in exact) else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from dpmask.engine.collection import Collection
 from dpmask.engine.exchange import Piece
 from dpmask.engine.limits import current_limits
-from dpmask.engine.tasks import Blocks, Position
 from dpmask.kernels.keys import RowKeys, counted
 from dpmask.lake.reading import Rows
 from dpmask.table.routing import rows_by_target
@@ -67,17 +65,18 @@ def _counted(rows: Rows) -> Piece:
 
 def merged_sizes(counts: Collection[Piece], rows: int, label: str) -> GroupSizes:
     """The groups of counted rows: a block has both lanes of different keys, and how often each is there."""
-    targets = min(_MOST_TARGETS, 1 + rows // current_limits().group_target_rows)
-    shares = counts.exchange(partial(_split, targets), _join, targets, label, size=_KEY_BYTES * rows)
+    targets = targets_for(rows)
+    shares = counts.exchange(partial(split_counts, targets), _join, targets, label, size=_KEY_BYTES * rows)
     return shares.reduce(_sizes, GroupSizes.plus, label)
 
 
-def sizes_of(count: Callable[[Any, Position], Piece], blocks: Blocks, rows: int, label: str) -> GroupSizes:
-    """``merged_sizes``, until its callers are migrated."""
-    return merged_sizes(Collection(blocks, count), rows, label)
+def targets_for(rows: int) -> int:
+    """How many tasks so many rows are counted in."""
+    return min(_MOST_TARGETS, 1 + rows // current_limits().group_target_rows)
 
 
-def _split(targets: int, piece: Piece) -> list[Piece]:
+def split_counts(targets: int, piece: Piece) -> list[Piece]:
+    """The lanes of different keys, and what is counted of them, by the task that counts each."""
     parts = rows_by_target(piece[0] % np.uint64(targets), targets)
     return [tuple(part[rows] for part in piece) for rows in parts]
 

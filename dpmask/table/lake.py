@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -16,9 +15,11 @@ import pyarrow as pa
 from dpmask.engine.tasks import Block
 from dpmask.errors import InputError, JobError
 from dpmask.lake.block_plan import Piece, plan_blocks
-from dpmask.lake.footers import DataFile, Facts, find_files
+from dpmask.lake.csv import Dialect
+from dpmask.lake.footers import DataFile, Facts, all_null, find_sources
+from dpmask.lake.listing import folder_values
 from dpmask.lake.reading import FilePart, LakeBlock, open_parquet
-from dpmask.lake.storage import Place
+from dpmask.lake.schema import RULES, common_schema
 from dpmask.table.columns import require_known
 from dpmask.table.table import Table
 
@@ -42,73 +43,65 @@ class Lake(Table):
         for number, file in enumerate(self.files):
             pieces = [Piece(number, group, 0, rows) for group, rows in enumerate(file.groups) if rows]
             rows = sum(file.groups)
-            recipe = _lake_block(self.files, pieces, self.schema, self.blocks[0].content.categories)
+            first_block = self.blocks[0].content
+            recipe = _lake_block(self.files, pieces, self.schema, first_block.categories, first_block.missing)
             blocks.append(Block(first, rows, recipe))
             first += rows
         return blocks
 
 
 def read_lake(
-    source: str | os.PathLike[str], *, columns: Sequence[str] | None = None, block_rows: int = BLOCK_ROWS
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    columns: Sequence[str] | None = None,
+    block_rows: int = BLOCK_ROWS,
+    schema: str = "strict",
+    csv: Mapping[str, str] | None = None,
+    missing: Mapping[str, Sequence[Any]] | None = None,
+    where: str | None = None,
 ) -> Lake:
-    """Open a folder, a glob or one file of Parquet, or a small CSV, anywhere fsspec reaches.
+    """Open a folder, a glob or one file of Parquet, or a small CSV, anywhere fsspec reaches; or a list of these.
 
-    Only footers are read here. All files must have one schema; Hive folders (``year=2024/``) become columns; a folder
-    with a manifest is read as the release it is. ``columns`` keeps some of the columns; ``block_rows`` bounds the rows
-    of a block, which is what one task holds in memory.
+    Only footers are read here. All files must have one schema, or, with ``schema="union"``, one that holds what all of
+    them have: a column is null in files without it, and the wider of two types is taken. Hive folders (``year=2024/``)
+    become columns; a folder with a manifest is read as the release it is. ``columns`` keeps some of the columns;
+    ``block_rows`` bounds the rows of a block, which is what one task holds in memory. ``csv`` has the ``separator`` and
+    the ``encoding`` of CSV files, where they are not a comma and UTF-8. ``missing`` names for some columns
+    the codes that mean a missing value, such as ``{"occupation": ["?", "NA"]}``: they are read as null. ``where`` takes
+    only files in some Hive folders, such as ``month = '2026-11'``; others are not opened.
     """
+    if csv is not None and not set(csv) <= {"separator", "encoding"}:
+        raise JobError(f"read_lake: csv may have separator and encoding; got {', '.join(csv)}.")
+    if schema not in RULES:
+        raise JobError(f"read_lake: schema must be {' or '.join(RULES)}; got {schema!r}.")
     if isinstance(columns, str):
         raise JobError(f"read_lake: columns must be a list of names; got {columns!r}.")
     if isinstance(block_rows, bool) or not isinstance(block_rows, int) or block_rows < 1:
         raise JobError(f"read_lake: block_rows must be an integer >= 1; got {block_rows!r}.")
-    source = os.fspath(source)
-    place = Place(source)
-    files = find_files(place)
-    stored = _common_schema(files)
-    schema = _with_hive(stored, files)
+    sources = [os.fspath(one) for one in ([source] if isinstance(source, str | os.PathLike) else source)]
+    if not sources:
+        raise JobError("read_lake: source must name a lake; got an empty list.")
+    files = find_sources(sources, Dialect(**csv or {}), folder_values(where) if where else None)
+    stored = common_schema(files, schema)
+    whole = _with_hive(stored, files)
     if columns is not None:
-        require_known(schema, columns, "read_lake")
-        schema = pa.schema([schema.field(name) for name in columns])
+        require_known(whole, columns, "read_lake")
+        whole = pa.schema([whole.field(name) for name in columns])
+    codes = {name: _codes(whole, name, given) for name, given in (missing or {}).items()}
+    for name in codes:
+        whole = whole.set(whole.get_field_index(name), whole.field(name).with_nullable(True))
     plan = plan_blocks([file.groups for file in files], block_rows)
     if not plan:
-        raise InputError(f"{source}: has no rows in {len(files)} files.")
-    categories = _categories(files, stored, schema)
+        raise InputError(f"{', '.join(sources)}: has no rows in {len(files)} files.")
+    categories = _categories(files, stored, whole)
     blocks, first = [], 0
     for pieces in plan:
         rows = sum(piece.rows for piece in pieces)
-        blocks.append(Block(first, rows, _lake_block(files, pieces, schema, categories)))
+        blocks.append(Block(first, rows, _lake_block(files, pieces, whole, categories, codes)))
         first += rows
-    facts = {name: _facts(files, name) for name in schema.names}
+    facts = {name: Facts(None, None, None) if name in codes else _facts(files, name) for name in whole.names}
     nullable = frozenset(name for name, fact in facts.items() if fact.nulls != 0)
-    return Lake(schema=schema, blocks=tuple(blocks), nullable=nullable, files=tuple(files), facts=facts)
-
-
-def _common_schema(files: Sequence[DataFile]) -> Any:
-    """The one schema of all files, by the first; another column or type in any other file is refused."""
-    first = files[0]
-    expected = {field.name: field.type for field in first.schema}
-    for file in files:
-        found = {field.name: field.type for field in file.schema}
-        if len(found) < len(file.schema.names):
-            twice = next(name for name, times in Counter(file.schema.names).items() if times > 1)
-            raise InputError(f"{file.name}: has more than one column '{twice}'. Give each column its own name.")
-        clash = next((key for key, _ in file.hive if key in found), None)
-        if clash is not None:
-            raise InputError(f"{file.name}: '{clash}' is a column of the file and a folder's name. Rename one.")
-        if [key for key, _ in file.hive] != [key for key, _ in first.hive]:
-            raise InputError(f"{file.name}: its folders do not name the same keys as those of {first.name}.")
-        for name, kind in expected.items():
-            if name not in found:
-                raise InputError(f"{file.name}: column '{name}' is missing, which {first.name} has.")
-            if found[name] != kind:
-                raise InputError(
-                    f"{file.name}: column '{name}' is {found[name]}, the lake's schema says {kind}. "
-                    f"Write the file again with {kind}."
-                )
-        extra = next((name for name in found if name not in expected), None)
-        if extra is not None:
-            raise InputError(f"{file.name}: column '{extra}' is not in the lake's schema (that of {first.name}).")
-    return first.schema
+    return Lake(schema=whole, blocks=tuple(blocks), nullable=nullable, files=tuple(files), facts=facts)
 
 
 def _with_hive(schema: Any, files: Sequence[DataFile]) -> Any:
@@ -121,8 +114,14 @@ def _with_hive(schema: Any, files: Sequence[DataFile]) -> Any:
 
 
 def _facts(files: Sequence[DataFile], name: str) -> Facts:
-    unknown = Facts(None, None, None)
-    return reduce(Facts.joined, (file.facts.get(name, unknown) for file in files))
+    return reduce(Facts.joined, (_facts_in(file, name) for file in files))
+
+
+def _facts_in(file: DataFile, name: str) -> Facts:
+    """A column in one file; in one that lacks it, all null, but a key of its folders is known by no footer."""
+    if any(name == key for key, _ in file.hive):
+        return Facts(None, None, None)
+    return file.facts.get(name) or all_null(sum(file.groups))
 
 
 def _categories(files: Sequence[DataFile], stored: Any, schema: Any) -> dict[str, Any]:
@@ -137,9 +136,28 @@ def _categories(files: Sequence[DataFile], stored: Any, schema: Any) -> dict[str
     return {name: rows.column(name).chunk(0).dictionary for name in names}
 
 
-def _lake_block(files: Sequence[DataFile], pieces: list[Piece], schema: Any, categories: dict[str, Any]) -> LakeBlock:
+def _codes(schema: Any, column: str, given: Sequence[Any]) -> Any:
+    """The codes of a column that mean missing, in its type."""
+    require_known(schema, [column], "missing")
+    kind = schema.field(column).type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if isinstance(given, str) or not isinstance(given, list | tuple) or not given:
+        raise JobError(f"missing: codes of '{column}' must be a list, such as ['?', 'NA']; got {given!r}.")
+    try:
+        return pa.array(list(given), kind)
+    except (pa.ArrowException, TypeError, OverflowError):
+        raise JobError(f"missing: codes of '{column}' must be of its type, {kind}; got {list(given)!r}.") from None
+
+
+def _lake_block(
+    files: Sequence[DataFile],
+    pieces: list[Piece],
+    schema: Any,
+    categories: dict[str, Any],
+    missing: dict[str, Any],
+) -> LakeBlock:
     parts = []
     for number, run in groupby(pieces, lambda piece: piece.file):
         file = files[number]
-        parts.append(FilePart(file.url, dict(file.hive), tuple(run), file.groups))
-    return LakeBlock(tuple(parts), schema, categories)
+        parts.append(FilePart(file.url, file.size, dict(file.hive), tuple(run), file.groups, file.dialect))
+    return LakeBlock(tuple(parts), schema, categories, missing)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmask.lake.reading import Rows
@@ -18,7 +19,7 @@ class NewColumn(NamedTuple):
     name: str
     kind: Any
 
-    def taken(self, values: Sequence[Any], places: NDArray[np.int64]) -> Any:
+    def taken(self, values: Sequence[Any], places: NDArray[np.integer[Any]]) -> Any:
         """The column whose rows have the values at these places; None is missing."""
         if pa.types.is_date(self.kind):
             values = [None if value is None else int(np.floor(value)) for value in values]
@@ -38,6 +39,11 @@ def float_column(name: str) -> NewColumn:
 def date_column(name: str) -> NewColumn:
     """A column of days."""
     return NewColumn(name, pa.date32())
+
+
+def with_missing(array: Any, missing: NDArray[np.bool_]) -> Any:
+    """The array of a column with these rows missing."""
+    return pc.if_else(pa.array(missing), None, array)
 
 
 def replaced_schema(schema: Any, new: Mapping[str, Sequence[NewColumn]]) -> Any:

@@ -38,12 +38,15 @@ def pair(original: Any, masked: Any, columns: Sequence[str], who: str, *, marks:
         return _by_position(original, masked, columns, who, marks)
     from dpmask.table.frames import join
 
-    return join(original, masked, columns, masked_name, who, (POSITION, PRESENT) if marks else ())
+    marked = (POSITION, PRESENT) if marks else ()
+    return join([original, masked], columns, lambda name, _: masked_name(name), who, marked)
 
 
-def pair_numbers(original: Any, masked: Any, columns: Sequence[str], who: str) -> tuple[Table, list[str]]:
+def pair_numbers(
+    original: Any, masked: Any, columns: Sequence[str], who: str, *, marks: bool = False
+) -> tuple[Table, list[str]]:
     """The same of columns that must be numeric in both, and their names there: as they were, then masked."""
-    pairs = pair(original, masked, columns, who)
+    pairs = pair(original, masked, columns, who, marks=marks)
     names = [*columns, *map(masked_name, columns)]
     require_numeric(pairs.masked_schema, names, who)
     return pairs, names
@@ -94,7 +97,8 @@ class _Pair:
 
     def read(self, columns: Sequence[str]) -> Rows:
         rows, others = self.left(self.original, self.position), self.right(self.masked, self.position)
-        positions = pa.array(self.position.first + np.arange(rows.num_rows))
+        numbers = self.position.first + np.arange(rows.num_rows)
+        positions = pa.Array.from_buffers(pa.int64(), rows.num_rows, [None, pa.py_buffer(numbers)])  # without pandas
         present = others.column(PRESENT) if PRESENT in others.schema.names else positions
         for field in others.schema:
             rows = rows.append_column(pa.field(masked_name(field.name), field.type), others.column(field.name))

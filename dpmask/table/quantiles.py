@@ -17,6 +17,7 @@ import numpy as np
 from dpmask.engine.draws import make_key, record_uniforms
 from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Position
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.order.float_order import (
     Bracket,
     Keys,
@@ -34,13 +35,14 @@ from dpmask.kernels.order.partial_sort import (
     key_ranges,
     merge_contents,
 )
-from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
 _PARTS = 1 << 10
 _KEY = make_key("order", seed=0).subkey("splitters")
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1  # beyond the infinities
 
+PlacedValues = Sequence[tuple[Integers, Floats]]
+"""Values of a block, and their places in it, which rise."""
 Ranks = Callable[[int], Sequence[int]]
 """From the number of values a column has to the ranks that are wanted, 0 the smallest."""
 
@@ -75,12 +77,12 @@ def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: 
         for search, cuts, found in zip(searches, splitters, counted, strict=True):
             search.narrow(cuts, found)
         splitters = [search.splitters() for search in searches]
-    zones = [key_ranges(search.zones) for search in searches]
-    if any(len(some.ends) for some in zones):
+    ranges = [key_ranges(search.ranges) for search in searches]
+    if any(len(some.ends) for some in ranges):
         gathered: list[Contents] = table.reduce(
-            columns, partial(contents_of, zones), merge_contents, f"{label}: collect"
+            columns, partial(contents_of, ranges), merge_contents, f"{label}: collect"
         )
-        for search, some, part in zip(searches, zones, gathered, strict=True):
+        for search, some, part in zip(searches, ranges, gathered, strict=True):
             search.answer(PartialSort(some, part))
     return [Ordered(search.size, search.values(rows)) for search, rows in zip(searches, wanted, strict=True)]
 
@@ -157,7 +159,7 @@ class RankSearch:
         return sorted(set(self.open.values()))
 
     @property
-    def zones(self) -> list[tuple[int, int]]:
+    def ranges(self) -> list[tuple[int, int]]:
         """Where the open ranks lie."""
         return [(one.low, one.high) for one in self.brackets()]
 
@@ -199,6 +201,13 @@ def draw_samples(
     drawn = np.flatnonzero(record_uniforms(_KEY, position.first, len(columns[0])) < share)
     sizes = [len(one) - int(np.isnan(one).sum()) for one in columns] if sizes is None else sizes
     return [Sample(size, order_keys(_present(one[drawn]))) for one, size in zip(columns, sizes, strict=True)]
+
+
+def placed_samples(share: float, lists: PlacedValues, position: Position) -> list[Sample]:
+    """The same for lists of values of a block, none missing, each with its places there."""
+    rows = max((int(places[-1]) + 1 for places, _ in lists if len(places)), default=0)
+    drawn = record_uniforms(_KEY, position.first, rows) < share
+    return [Sample(len(values), order_keys(values[drawn[places]])) for places, values in lists]
 
 
 def _present(values: Floats) -> Floats:

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpmask.errors import JobError
-from dpmask.kernels.keys import RowKeys, Words, float_words, new_keys, with_word
+from dpmask.kernels.arrays import Words
+from dpmask.kernels.keys import RowKeys, float_words, new_keys, with_word
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import floats, require_known
+from dpmask.table.columns import floats, is_nested, require_known
 
 
 def require_groupable(schema: Any, columns: Iterable[str], who: str) -> None:
@@ -24,7 +25,7 @@ def require_groupable(schema: Any, columns: Iterable[str], who: str) -> None:
     require_known(schema, columns, who)
     for column in columns:
         kind = schema.field(column).type
-        if pa.types.is_nested(kind):
+        if is_nested(kind):
             raise JobError(f"{who}: column '{column}' is {kind}; records are not grouped by that. Take it out.")
 
 
@@ -32,16 +33,19 @@ def row_keys(rows: Rows, columns: Sequence[str]) -> RowKeys:
     """A key for each row's values in these columns. 1 and 1.0 are equal, -0.0 and 0.0 too; missing equals missing."""
     keys = new_keys(rows.num_rows)
     for column in columns:
-        kind = rows.schema.field(column).type
-        if pa.types.is_floating(kind):
-            values = floats(rows, column)
-            keys = with_word(keys, float_words(values), np.isnan(values))
-        else:
-            array = rows.column(column).combine_chunks()
-            absent = missing(rows, column) if array.null_count else None
-            for words in _words(array):
-                keys = with_word(keys, words, absent)
+        found, absent = column_words(rows, column)
+        for words in found:
+            keys = with_word(keys, words, absent)
     return keys
+
+
+def column_words(rows: Rows, column: str) -> tuple[list[Words], NDArray[np.bool_] | None]:
+    """One or more words for each value of a column, the same for the same value, and where it is missing, if it is."""
+    if pa.types.is_floating(rows.schema.field(column).type):
+        values = floats(rows, column)
+        return [float_words(values)], np.isnan(values)
+    array = rows.column(column).combine_chunks()
+    return _words(array), missing(rows, column) if array.null_count else None
 
 
 def missing(rows: Rows, column: str) -> NDArray[np.bool_]:

@@ -8,91 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmask.engine.collection import Collection
-from dpmask.engine.tasks import Block, Position, Run, spans_of
+from dpmask.engine.tasks import Block, Position, spans_of
+from dpmask.kernels.arrays import Floats
 from dpmask.lake.footers import Facts
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import Floats, floats, of_type, require_known, require_numeric, with_stored
+from dpmask.table.columns import floats, require_known, with_gaps, with_stored
+from dpmask.table.steps import BlockObserver, DroppedRows, RowMasking, TableMasking
 
 Summary = TypeVar("Summary")
 Reader = Callable[[Any, Position], Any]
 Frame = Any
 """A pandas or a Dask DataFrame, or a lake: whatever ``as_table`` takes."""
-
-
-class Masking(Protocol):
-    """A fitted method: what it reads and what it changes."""
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns it reads."""
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """The columns it changes or adds."""
-
-    @property
-    def dropped(self) -> Any:
-        """Which records it leaves out (table.dropping), or None."""
-
-    def check(self, table: Table) -> None:
-        """Refuse a table that does not fit."""
-
-    def masked_schema(self, schema: Any) -> Any:
-        """The schema of a table with this one after masking."""
-
-
-class RowMasking(Masking, Protocol):
-    """A method that masks each record by itself."""
-
-    def mask_rows(self, rows: Rows, first: int) -> Rows:
-        """The block that starts at position ``first``, masked; columns that are not inputs are left alone."""
-
-
-@runtime_checkable
-class TableMasking(Masking, Protocol):
-    """A method that masks records together, wherever they lie."""
-
-    def mask_table(self, table: Table) -> Table:
-        """The whole table, masked."""
-
-
-class BlockObserver(Protocol):
-    """A summary of some columns of a block."""
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """The columns it needs."""
-
-    def __call__(self, rows: Rows, /) -> Any:
-        """The summary."""
-
-
-class DroppedRows(NamedTuple):
-    """A block before records were dropped from it: its first position, its rows, the places of those dropped."""
-
-    first: int
-    rows: int
-    dropped: NDArray[np.int32]
-
-    def __repr__(self) -> str:
-        return f"<DroppedRows: {self.left} of {self.rows} rows>"
-
-    @property
-    def left(self) -> int:
-        """How many records there still are."""
-        return self.rows - len(self.dropped)
-
-    @property
-    def kept(self) -> NDArray[np.int64]:
-        """The places of those."""
-        return np.delete(np.arange(self.rows), self.dropped)
 
 
 @dataclass(frozen=True)
@@ -147,20 +80,17 @@ class Table:
         """The number of each block, and the position of its first record."""
         return spans_of(self.blocks)
 
-    def with_columns(self, columns: Sequence[str], values: Collection[tuple[Floats]] | Sequence[Run]) -> Table:
+    def with_columns(self, columns: Sequence[str], values: Collection[tuple[Floats]]) -> Table:
         """The table with other values of numeric columns: for each block here, one with an array of columns x rows."""
         return self._with_values(columns, values, partial(_Replaced, self.without_blocks(), tuple(columns)))
 
-    def with_values(self, column: str, values: Collection[Any] | Sequence[Run]) -> Table:
+    def with_values(self, column: str, values: Collection[Any]) -> Table:
         """The table with some values of a column exchanged: for each block here, one with their places and values."""
         return self._with_values([column], values, partial(_Exchanged, self.without_blocks(), column))
 
-    def _with_values(
-        self, columns: Sequence[str], values: Collection[Any] | Sequence[Run], content: Callable[..., Any]
-    ) -> Table:
-        found = values if isinstance(values, Collection) else Collection(values)
-        assert found.positions == self.positions
-        contents = found.with_positions().as_contents(content, (block.content for block in self.blocks))
+    def _with_values(self, columns: Sequence[str], values: Collection[Any], content: Callable[..., Any]) -> Table:
+        assert values.positions == self.positions
+        contents = values.with_positions().as_contents(content, (block.content for block in self.blocks))
         facts = {name: fact for name, fact in self.facts.items() if name not in columns}
         blocks, changed = self.blocks_with(contents), self.changed.union(columns)
         return Table(self.masked_schema, blocks, self.nullable, (), facts, changed, self.origins)
@@ -193,24 +123,6 @@ class Table:
     ) -> Summary:
         """Summaries of these columns as floats, merged over all blocks."""
         return self.floats(columns).reduce(function, merge, label)
-
-    def reduce_rows(
-        self,
-        columns: Sequence[str],
-        function: Callable[[Rows, Position], Summary],
-        merge: Callable[[Summary, Summary], Summary],
-        label: str,
-    ) -> Summary:
-        """``select(columns).with_positions().reduce``, until its callers are migrated."""
-        return self.select(columns).with_positions().reduce(function, merge, label)
-
-    def on_floats(self, columns: Sequence[str], function: Callable[[list[Floats], Position], Any]) -> Reader:
-        """``floats(columns).with_positions().transform``, until its callers are migrated."""
-        return self.on_rows(columns, partial(_on_floats, function, tuple(columns)))
-
-    def on_rows(self, columns: Sequence[str], function: Callable[[Rows, Position], Any]) -> Reader:
-        """``select(columns).with_positions().transform``, until its callers are migrated."""
-        return partial(_on_rows, function, self.reader(columns))
 
     def reader(self, columns: Sequence[str], before: BlockObserver | None = None) -> Reader:
         """What reads these columns of a block from the stored ones it needs, through the steps that concern them."""
@@ -252,16 +164,6 @@ def _read(
     return rows if before is None else (summary, rows)
 
 
-def _on_rows(function: Callable[[Rows, Position], Any], read: Reader, content: Any, position: Position) -> Any:
-    return function(read(content, position), position)
-
-
-def _on_floats(
-    function: Callable[[list[Floats], Position], Any], columns: tuple[str, ...], rows: Rows, position: Position
-) -> Any:
-    return function(_floats(columns, rows), position)
-
-
 def _floats(columns: tuple[str, ...], rows: Rows) -> list[Floats]:
     return [floats(rows, column) for column in columns]
 
@@ -281,7 +183,7 @@ class _Replaced:
         rows: Rows = self.table.reader(kept)(self.content, self.position) if kept else None
         schema = self.table.masked_schema
         arrays = [
-            of_type(self.values[0][self.columns.index(name)], schema.field(name).type)
+            with_gaps(self.values[0][self.columns.index(name)], schema.field(name).type)
             if name in self.columns
             else rows.column(name)
             for name in columns
@@ -313,20 +215,20 @@ def as_table(table: Any, who: str) -> Table:
     return table_of(table, who)
 
 
-def mask(step: RowMasking | TableMasking, table: Any, who: str) -> Any:
-    """The table masked by a step: pandas in, pandas out; a Dask frame or a lake gives a Dask frame, lazily."""
+def mask(step: Any, table: Any, who: str) -> Any:
+    """The table masked by a step: pandas in, pandas out; a Dask frame or a lake gives a Dask frame, lazily.
+
+    The step is made ready for the table first: ``step.for_table``.
+    """
+    source = as_table(table, who)
+    require_known(source.masked_schema, step.inputs, who)
+    step.check(source)
+    step = step.for_table(source)
     if isinstance(table, Table):
-        require_known(table.masked_schema, step.inputs, who)
-        step.check(table)
-        return table.masked_by(step).to_dask()
+        return source.masked_by(step).to_dask()
     from dpmask.table.frames import mask_frame
 
-    return mask_frame(step, table, who)
-
-
-def derive(table: Any, columns: Sequence[str], function: Callable[[list[Floats]], dict[str, Any]], who: str) -> Any:
-    """New columns computed from these, record by record: a frame of the same kind and index, lazy unless pandas."""
-    return derive_rows(table, columns, partial(_from_floats, function, tuple(columns)), require_numeric, who)
+    return mask_frame(step, table, source)
 
 
 def derive_rows(
@@ -336,13 +238,10 @@ def derive_rows(
     require: Callable[[Any, Sequence[str], str], None],
     who: str,
 ) -> Any:
-    """The same from columns of any type; ``require`` refuses a schema that does not fit."""
+    """New columns computed from these, record by record: a frame of the same kind and index, lazy unless pandas.
+
+    ``require`` refuses a schema that does not fit.
+    """
     from dpmask.table.frames import derive_frame
 
     return derive_frame(table, columns, function, require, who)
-
-
-def _from_floats(
-    function: Callable[[list[Floats]], dict[str, Any]], columns: tuple[str, ...], rows: Rows
-) -> dict[str, Any]:
-    return function(_floats(columns, rows))

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import yaml
-
-from dpmask.errors import InputError, JobError
+from dpmask.engine.yaml_text import TextLimits, load
+from dpmask.errors import InputError, JobError, printable
 from dpmask.lake.storage import Place
 
 _ROOT = "*"
 _DEEPEST = 100
+_LONGEST_NAME = 1000
+_LIMITS = TextLimits(size=2 << 20, nodes=100_000)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def read_taxonomy(given: Any, who: str) -> Branch:
     if isinstance(given, Branch):
         return given
     inline = isinstance(given, Mapping | list)
-    origin = f"{who}: {'the taxonomy' if inline else given}"
+    origin = f"{who}: {'the taxonomy' if inline else printable(str(given), 200)}"
     tree = _root(given, origin) if inline else _read(str(given), origin)
     twice = sorted(name for name, count in Counter(node.value for node in tree.nodes()).items() if count > 1)
     if twice:
@@ -73,27 +74,51 @@ def read_taxonomy(given: Any, who: str) -> Branch:
 
 
 def _read(url: str, origin: str) -> Branch:
+    place = Place(url)
+    if not place.exists():
+        raise JobError(f"{origin}: there is no such file.")
     try:
-        text = Place(url).read().decode()
-    except InputError:
-        raise JobError(f"{origin}: there is no such file.") from None
+        text = place.read(_LIMITS.size).decode()
+    except InputError as error:
+        raise JobError(f"{origin}: {error}") from None
     except UnicodeDecodeError:
         raise JobError(f"{origin}: is not UTF-8 text.") from None
     if not url.lower().endswith((".yaml", ".yml", ".json")):
         return _from_table(text, origin)
-    kind, load = ("JSON", json.loads) if url.lower().endswith(".json") else ("YAML", yaml.safe_load)
+    if not url.lower().endswith(".json"):
+        return _root(load(text, origin, _LIMITS), origin)
     try:
-        values = load(text)
-    except (ValueError, RecursionError, yaml.YAMLError):
-        raise JobError(f"{origin}: is not valid {kind}.") from None
-    return _root(values, origin)
+        return _root(json.loads(text, object_pairs_hook=_no_key_twice), origin)
+    except (ValueError, RecursionError):
+        raise JobError(f"{origin}: is not valid JSON, or has a key twice.") from None
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError
+    return dict(pairs)
 
 
 def _root(given: Any, origin: str) -> Branch:
     if isinstance(given, Mapping) and isinstance(given.get("tree"), Mapping):
         given = given["tree"]
+    _require_few(given, origin)
     branches = _branches(given, origin, 0)
+    if not branches:
+        raise JobError(f"{origin}: names no value.")
     return branches[0] if len(branches) == 1 else Branch(_ROOT, branches)
+
+
+def _require_few(given: Any, origin: str) -> None:
+    """Refuse a file with too many values before a tree is built of them."""
+    waiting, count = [given], 0
+    while waiting:
+        one = waiting.pop()
+        below = one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
+        count += len(below)
+        if count > _LIMITS.nodes:
+            raise JobError(f"{origin}: has more than {_LIMITS.nodes:,} values.")
+        waiting.extend(below)
 
 
 def _branches(given: Any, origin: str, depth: int) -> tuple[Branch, ...]:
@@ -116,7 +141,9 @@ def _name(value: Any, origin: str) -> str:
         return str(value).lower()
     if value is None or isinstance(value, Mapping | list):
         raise JobError(f"{origin}: a value must be text or a number; got {type(value).__name__}.")
-    return str(value)
+    if len(name := str(value)) > _LONGEST_NAME:
+        raise JobError(f"{origin}: a value has {len(name):,} characters; at most {_LONGEST_NAME:,} are read.")
+    return name
 
 
 def _from_table(text: str, origin: str) -> Branch:

@@ -16,8 +16,8 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
 Codes = NDArray[np.int64]

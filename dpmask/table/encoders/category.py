@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.lake.reading import Rows
 from dpmask.table.encoders.base import CodeEncoder, Codes, learn
@@ -15,7 +16,6 @@ from dpmask.table.encoders.texts import TextCounts, text_values
 from dpmask.table.table import Table
 from dpmask.table.taxonomy import Branch
 
-MOST_CODES = 65_000
 _SHOWN, _SHOWN_FROM = 5, 10
 
 
@@ -40,7 +40,7 @@ class CategoryEncoder(CodeEncoder):
 
 def count_texts(table: Table, columns: Sequence[str], who: str, *, most: int | None = None) -> dict[str, TextCounts]:
     """How often each value of each column occurs, in one pass; as long as there are no more than may have codes."""
-    count = partial(TextCounts.of, most=MOST_CODES if most is None else most)
+    count = partial(TextCounts.of, most=current_limits().code_values if most is None else most)
     return learn(table, dict.fromkeys(columns, count), f"{who}: values")
 
 

@@ -10,21 +10,23 @@ import datetime
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.order.bins import binned
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import Floats, floats, is_numeric
+from dpmask.table.columns import floats, is_numeric
 from dpmask.table.encoders.base import CodeEncoder, Codes
 from dpmask.table.encoders.texts import text_numbers
 from dpmask.table.quantiles import order_statistics, quantiles
 from dpmask.table.table import Table
 
-_QUANTILES = 4096
 _BINS = 20
 _EPOCH = datetime.date(1970, 1, 1)
 _INTERVAL = re.compile(r"\s*([\[(])\s*([^\s,]+)\s*,\s*([^\s,]+)\s*([\])])\s*")
@@ -56,6 +58,18 @@ def day_number(text: str) -> float:
 def day_text(number: float) -> str:
     """The date of a number of days since 1970."""
     return str(_EPOCH + datetime.timedelta(days=int(number)))
+
+
+def bound_text(number: float, date: bool) -> str:
+    """A bound of an interval, to the last digit."""
+    if date:
+        return day_text(number)
+    return str(int(number)) if float(number).is_integer() else repr(float(number))
+
+
+def interval_text(low: float, high: float, date: bool) -> str:
+    """An interval, which contains its lower bound, and not its upper one."""
+    return f"[{bound_text(low, date)}, {bound_text(high, date)})"
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,9 @@ def interval_encoders(table: Table, found: Mapping[str, DistinctNumbers], who: s
         if one.many and is_date(table.masked_schema.field(column).type):
             raise JobError(f"{who}: column '{column}' has more than {one.most} different days. Take fewer.")
     many = [column for column, one in found.items() if one.many]
-    ordered = order_statistics(table, many, _ranks, f"{who}: values") if many else []
+    ordered = (
+        order_statistics(table, many, partial(_ranks, current_limits().cut_places), f"{who}: values") if many else []
+    )
     edges = {
         column: np.unique(one.values[one.values > one.values[0]]) for column, one in zip(many, ordered, strict=True)
     }
@@ -124,8 +140,8 @@ def interval_encoders(table: Table, found: Mapping[str, DistinctNumbers], who: s
     }
 
 
-def _ranks(size: int) -> list[int]:
-    return [size * number // _QUANTILES for number in range(_QUANTILES)]
+def _ranks(places: int, size: int) -> list[int]:
+    return [size * number // places for number in range(places)]
 
 
 def quantile_edges(table: Table, columns: Sequence[str], label: str) -> list[Floats]:
@@ -151,14 +167,15 @@ def _middle(text: str) -> float:
     """The middle of an interval such as [20, 40) or [1970-01-01, 1980-01-01)."""
     try:
         _, low, high, _ = interval_parts(text) or (None, "", "", None)
-        return (_end(low) + _end(high)) / 2.0
+        return (end_number(low) + end_number(high)) / 2.0
     except ValueError:
         raise InputError(
             "A column of interval labels has a text that is none, such as [20, 40). It is withheld."
         ) from None
 
 
-def _end(text: str) -> float:
+def end_number(text: str) -> float:
+    """An end of an interval: a number, or a date by its day."""
     try:
         return float(text)
     except ValueError:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import Floats, floats
+from dpmask.table.columns import floats
 from dpmask.table.encoders.base import NumberEncoder
 from dpmask.table.encoders.interval import middles
 

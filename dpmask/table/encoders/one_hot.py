@@ -17,9 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import Floats, is_category, is_numeric, require_known
-from dpmask.table.encoders.base import EncodedColumns, NumberEncoder, learn
+from dpmask.table.columns import is_category, is_numeric, require_known
+from dpmask.table.encoders.base import Codes, EncodedColumns, NumberEncoder, learn
 from dpmask.table.encoders.category import CategoryEncoder
 from dpmask.table.encoders.numeric import NumericEncoder
 from dpmask.table.encoders.texts import TextCounts
@@ -64,15 +65,25 @@ class DummyEncoder(NumberEncoder):
 
     def encode(self, rows: Rows) -> Floats:
         """Levels x rows."""
-        known = {level: code for code, level in enumerate(self.levels)}
-        codes = CategoryEncoder(self.column, known, missing=True).encode(rows)
-        if (codes > len(known)).any():
+        codes = self._codes(rows)
+        if (codes > len(self.levels)).any():
             raise InputError(
                 f"{self.who}: column '{self.column}' has a level here that was not there when the method was fitted. "
                 "Fit it to a table that has all levels."
             )
+        return self._numbers(codes)
+
+    def encode_known(self, rows: Rows) -> Floats:
+        """The same with NaN for a level that was not learned."""
+        return self._numbers(self._codes(rows))
+
+    def _codes(self, rows: Rows) -> Codes:
+        known = {level: code for code, level in enumerate(self.levels)}
+        return CategoryEncoder(self.column, known, missing=True).encode(rows)
+
+    def _numbers(self, codes: Codes) -> Floats:
         block = (codes == np.arange(1, self.size + 1)[:, None]).astype(np.float64)
-        block[:, codes == len(known)] = np.nan
+        block[:, codes >= len(self.levels)] = np.nan
         return block
 
 

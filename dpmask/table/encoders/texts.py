@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import Floats, whole_array
+from dpmask.table.columns import whole_array
 from dpmask.table.encoders.base import Codes
 
 

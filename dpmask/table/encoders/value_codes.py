@@ -14,18 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.engine.limits import current_limits
 from dpmask.errors import JobError
-from dpmask.kernels.keys import Words
+from dpmask.kernels.arrays import Floats, Words
 from dpmask.kernels.value_counts import ValueCounts, value_counts
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import Floats, is_numeric
+from dpmask.table.columns import is_numeric
 from dpmask.table.encoders.base import CodeEncoder, Codes, Summarise, learn
 from dpmask.table.encoders.interval import DistinctNumbers, IntervalEncoder, quantile_edges
 from dpmask.table.row_keys import row_keys
 from dpmask.table.table import Table
-
-_FEW_NUMBERS = 256
-_MANY_CATEGORIES = 1 << 16
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,8 +55,9 @@ def value_encoders(
     """
     schemas = [one.masked_schema for one in tables]
     numeric = {name for name in columns if in_order and all(is_numeric(one.field(name).type) for one in schemas)}
-    distinct = partial(DistinctNumbers.of, most=_FEW_NUMBERS)
-    count = partial(_count_keys, most=_MANY_CATEGORIES)
+    most = current_limits()
+    distinct = partial(DistinctNumbers.of, most=most.number_codes)
+    count = partial(_count_keys, most=most.category_codes)
     functions: dict[str, Summarise[Any]] = {name: distinct if name in numeric else count for name in columns}
     found = [learn(table, functions, f"{who}: values") for table in tables]
     values = {name: found[0][name] if len(found) == 1 else found[0][name].plus(found[1][name]) for name in columns}
@@ -66,8 +65,8 @@ def value_encoders(
     for name in many:
         if name not in numeric:
             raise JobError(
-                f"{who}: column '{name}' has more than {_MANY_CATEGORIES} different values, so it tells records apart "
-                "by itself. Declare it as an identifier, or take it out of sensitive."
+                f"{who}: column '{name}' has more than {most.category_codes} different values, so it tells records "
+                "apart by itself. Declare it as an identifier, or take it out of sensitive."
             )
     edges = dict(zip(many, quantile_edges(tables[0], many, who), strict=True)) if many else {}
     return {
