@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
+from dpmask.clustering.base import Clustering
 from dpmask.clustering.features import find_features
-from dpmask.clustering.partition import FittedPartition, Search, Settings, bisecting
-from dpmask.clustering.settings import SearchSettings
-from dpmask.engine.draws import Subkey, make_key
+from dpmask.clustering.partition import FittedPartition, Settings, bisecting, search_features
+from dpmask.engine.draws import Subkey
 from dpmask.parameters import require_integer, require_number
-from dpmask.table import table as tables
-
-_WHO = "BisectingKMeans"
+from dpmask.table.table import as_table
 
 
 @dataclass(frozen=True, kw_only=True)
-class BisectingKMeans:
+class BisectingKMeans(Clustering):
     """Bisecting k-means: the cluster with the largest sum of squares is cut in two until there are enough.
 
     Parameters
@@ -47,8 +45,6 @@ class BisectingKMeans:
     starts: int = 10
     max_passes: int = 300
     shift: float = 1e-6
-
-    settings: ClassVar[SearchSettings] = SearchSettings()
 
     def __post_init__(self) -> None:
         for name in ("clusters", "starts", "max_passes"):
@@ -77,11 +73,9 @@ class BisectingKMeans:
         key, seed
             What the starts and the sample are drawn by; seed 0 by default.
         """
-        subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("bisecting k-means")
-        source = tables.as_table(table, _WHO)
+        source = as_table(table, self.who)
         names = source.masked_schema.names if columns is None else columns
-        features = find_features(source, names, _WHO, intervals=intervals)
-        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift, search=self.settings)
-        search = Search(settings, source, features, subkey)
-        search.require_records(_WHO)
-        return bisecting(search, self)
+        features = find_features(source, names, self.who, intervals=intervals)
+        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift)
+        subkey = self.subkey("bisecting k-means", key, seed)
+        return bisecting(search_features(self, settings, source, features, subkey, self.who))

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.passes import Span
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.lake.reading import Rows
@@ -27,8 +28,6 @@ from dpmask.table.encoders.base import EncodedColumns
 from dpmask.table.encoders.numeric import NumericEncoder, Scale
 from dpmask.table.encoders.one_hot import find_predictors
 from dpmask.table.table import Table
-
-Floats = NDArray[np.float64]
 
 
 class Units(NamedTuple):
@@ -110,7 +109,7 @@ class Design(NamedTuple):
         names = {part.column for part in self.predictors.parts if isinstance(part, NumericEncoder)}
         return [place for place, name in enumerate(self.predictors.sources) if name in names]
 
-    def units(self, rows: Rows, span: Span) -> Units:
+    def units(self, rows: Rows) -> Units:
         """A block's records without their weights; NaN where a value is missing, infinite ones refused."""
         x, y = self.predictors.values(rows), _floats(rows, self.dependents)
         require_no_infinities(x, self.who)
@@ -119,24 +118,18 @@ class Design(NamedTuple):
         z[1:] = self.inputs.upright.to_units(x)
         return Units(z, self.outputs.upright.to_units(y))
 
-    def weighted(self, rows: Rows, span: Span) -> Units:
+    def weighted(self, rows: Rows) -> Units:
         """A block's records with their weights."""
-        return self.units(rows, span)._replace(weights=_weights(rows, self.weight, self.who))
+        return self.units(rows)._replace(weights=_weights(rows, self.weight, self.who))
 
-    def complete(self, rows: Rows, span: Span) -> Units:
+    def complete(self, rows: Rows) -> Units:
         """A block's records that shape a model, with their weights."""
-        units = self.weighted(rows, span)
+        units = self.weighted(rows)
         return units.of(units.counted)
 
     def to_original(self, values: Floats) -> Floats:
         """Dependents x rows, back in the units they came in."""
         return self.outputs.upright.to_original(values)
-
-    def numbers(self) -> tuple[list[str], NDArray[np.int64], Floats, Floats]:
-        """The columns that are numbers, how many values each has, and their ranges."""
-        sources = [*self.predictors.sources, *self.dependents]
-        at = [*self.numeric, *range(self.predictors.size, len(sources))]
-        return [sources[n] for n in at], self.seen.values[at], self.seen.low[at], self.seen.high[at]
 
     def coefficients(self, models: Floats) -> Floats:
         """Models (... x p x dependents) in original units, the constant first."""
@@ -167,7 +160,7 @@ def make_design(
     predictors = find_predictors(table, independents, who)
     columns = [*predictors.columns, *dependents, *([weight] if weight else [])]
     task, merge = partial(_first_pass, predictors, tuple(dependents), weight, who), partial(_merge, weight is not None)
-    seen, counted = table.reduce_rows(columns, task, merge, f"{who}: means")
+    seen, counted = table.select(columns).with_positions().reduce(task, merge, f"{who}: means")
     _check(seen, [*predictors.sources, *dependents], table.rows, who, drop=drop)
     if isinstance(seen, CovarianceSums) and not seen.complete > 0.0:
         raise InputError(f"{who}: column '{weight}' must be above 0 in a record without missing values.")
@@ -189,12 +182,17 @@ def check_weight(weight: str | None, others: Sequence[str], who: str) -> None:
 
 
 def _first_pass(
-    predictors: EncodedColumns, dependents: tuple[str, ...], weight: str | None, who: str, rows: Rows, span: Span
+    predictors: EncodedColumns,
+    dependents: tuple[str, ...],
+    weight: str | None,
+    who: str,
+    rows: Rows,
+    position: Position,
 ) -> _FirstPass:
     """A block's means, deviations and ranges."""
     values, weights = [*predictors.values(rows), *_floats(rows, dependents)], _weights(rows, weight, who)
     seen = column_moments(values) if weights is None else covariance_sums(values, weights)
-    return seen, Counted.of(values, weights, span.first)
+    return seen, Counted.of(values, weights, position.first)
 
 
 def _merge(weighted: bool, left: Any, right: Any) -> _FirstPass:

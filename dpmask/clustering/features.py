@@ -14,13 +14,14 @@ from typing import Any
 
 from dpmask.clustering.iteration import Records
 from dpmask.engine.draws import Subkey, record_uniforms
-from dpmask.engine.passes import Span
+from dpmask.engine.limits import current_limits
+from dpmask.engine.tasks import Position
 from dpmask.errors import JobError
 from dpmask.lake.reading import Rows
 from dpmask.table.checks import infinite_column
 from dpmask.table.columns import require_known
 from dpmask.table.encoders.base import EncodedColumns, NumberEncoder, Summarise, learn
-from dpmask.table.encoders.category import MOST_CODES, category_encoder
+from dpmask.table.encoders.category import category_encoder
 from dpmask.table.encoders.interval import is_ordered
 from dpmask.table.encoders.numeric import NumberRange, RangeEncoder
 from dpmask.table.encoders.one_hot import OneHotEncoder
@@ -34,15 +35,15 @@ _MOST_FEATURES = 2000
 class Features(EncodedColumns):
     """Encoded columns as records to cluster."""
 
-    def records(self, rows: Rows, span: Span) -> Records:
+    def records(self, rows: Rows) -> Records:
         """All records of a block."""
         return Records(self.values(rows), None, None)
 
-    def sample(self, key: Subkey, share: float, rows: Rows, span: Span) -> Records:
+    def sample(self, key: Subkey, share: float, rows: Rows, position: Position) -> Records:
         """Each record of a block with this probability, by its own draw: the same records for any partitioning."""
         if share < 1.0:
-            rows = rows.filter(record_uniforms(key, span.first, rows.num_rows) < share)
-        return self.records(rows, span)
+            rows = rows.filter(record_uniforms(key, position.first, rows.num_rows) < share)
+        return self.records(rows)
 
 
 def find_features(table: Table, columns: Sequence[str], who: str, *, intervals: Sequence[str] = ()) -> Features:
@@ -50,7 +51,7 @@ def find_features(table: Table, columns: Sequence[str], who: str, *, intervals: 
     schema = table.masked_schema
     require_known(schema, columns, who)
     numbers = {name for name in columns if name in intervals or is_ordered(schema.field(name).type)}
-    count = partial(TextCounts.of, most=MOST_CODES)
+    count = partial(TextCounts.of, most=current_limits().code_values)
     looks: dict[str, Summarise[Any]] = {name: NumberRange.of if name in numbers else count for name in columns}
     found = learn(table, looks, f"{who}: values")
     features = Features(tuple(_encoder(name, found[name], who) for name in columns))

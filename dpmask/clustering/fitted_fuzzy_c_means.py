@@ -5,23 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.fitted import FittedClustering
+from dpmask.clustering.base import FittedClustering
 from dpmask.clustering.iteration import Model, Records, Solution, Step
 from dpmask.clustering.scaling import Preparation
-from dpmask.engine.passes import Span
-from dpmask.kernels.fuzzy.center_sums import labels, memberships
-from dpmask.table import table as tables
+from dpmask.kernels.arrays import Floats
+from dpmask.kernels.fuzzy.center_sums import memberships
+from dpmask.kernels.fuzzy.labels import labels
+from dpmask.lake.reading import Rows
+from dpmask.table.columns import floats, require_numeric
 
 if TYPE_CHECKING:
-    from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
+    from dpmask.clustering.center_clustering import CenterClustering
 
-Floats = NDArray[np.float64]
 
 _COINCIDENT = 1e-6
 
@@ -30,7 +30,7 @@ _COINCIDENT = 1e-6
 class FittedFuzzyCMeans(FittedClustering):
     """Centres in original units, and how they were found."""
 
-    method: FuzzyCMeans
+    method: CenterClustering
     preparation: Preparation
     model: Model
     solution: Solution
@@ -48,36 +48,20 @@ class FittedFuzzyCMeans(FittedClustering):
         """How many clusters there are."""
         return len(self.centers)
 
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "clusters": self.clusters,
-            "objective": self.objective,
-            "passes": self.passes,
-            "converged": self.converged,
-            "columns": ", ".join(self.columns),
-        }
-
     @property
     def columns(self) -> tuple[str, ...]:
         """The clustered columns, in the order of the centres' second axis."""
         return self.preparation.inputs.columns
 
     @property
-    def objective(self) -> float:
-        """J, in the units it was clustered in."""
-        return self.solution.objective
+    def inputs(self) -> tuple[str, ...]:
+        """These, and the weight and the tolerance, where there are any."""
+        return tuple(self.preparation.inputs.names)
 
     @property
     def history(self) -> tuple[Step, ...]:
         """Objective and shift of every pass whose centres were kept; ``number`` counts all passes."""
         return self.solution.history
-
-    @property
-    def passes(self) -> int:
-        """Passes over the data that iterated the centres."""
-        return self.solution.passes
-
-    iterations = passes
 
     @property
     def converged(self) -> bool:
@@ -96,21 +80,26 @@ class FittedFuzzyCMeans(FittedClustering):
 
         A record that cannot be placed for missing values has none.
         """
-        names = [f"cluster_{number}" for number in range(len(self.centers))]
-        return tables.derive(table, self.preparation.inputs.names, partial(self._memberships, names), self.method.who)
+        return self._derived(table, self._memberships)
 
-    def labels(self, table: Any) -> Any:
-        """The nearest centre of each record, as a series; -1 for a record that cannot be placed for missing values."""
-        return tables.derive(table, self.preparation.inputs.names, self._labels, self.method.who)["label"]
+    def _memberships(self, rows: Rows) -> dict[str, Any]:
+        return {f"cluster_{number}": line for number, line in enumerate(self.shares(self._floats(rows)))}
+
+    def of(self, rows: Rows) -> NDArray[np.int64]:
+        """The nearest centre of each record of a block; -1 for one that cannot be placed."""
+        return self.nearest(self._floats(rows))
+
+    def _require(self, schema: Any, columns: Sequence[str], who: str) -> None:
+        require_numeric(schema, columns, who)
+
+    def _floats(self, rows: Rows) -> list[Floats]:
+        return [floats(rows, column) for column in self.inputs]
 
     def _placed(self, columns: Sequence[Floats]) -> tuple[Records, NDArray[np.bool_]]:
-        records = self.preparation._replace(drop=False).records(columns, Span(0, 0))
+        records = self.preparation._replace(drop=False).records(columns)
         present = ~np.isnan(records.values)
         placed: NDArray[np.bool_] = np.any(present, axis=0) if self.model.partial else np.all(present, axis=0)
         return records, placed
-
-    def _memberships(self, names: list[str], columns: Sequence[Floats]) -> dict[str, Any]:
-        return dict(zip(names, self.shares(columns), strict=True))
 
     def shares(self, columns: Sequence[Floats]) -> Floats:
         """Memberships (clusters x rows) of one block, given as its columns; NaN for a record that cannot be placed."""
@@ -126,11 +115,8 @@ class FittedFuzzyCMeans(FittedClustering):
         shares[:, ~placed] = np.nan
         return shares
 
-    def _labels(self, columns: Sequence[Floats]) -> dict[str, Any]:
-        return {"label": self.nearest(columns)}
-
     def nearest(self, columns: Sequence[Floats]) -> NDArray[np.int64]:
-        """The nearest centre of each record of one block, given as its columns; -1 for one that cannot be placed."""
+        """The nearest centres from a block's columns."""
         records, placed = self._placed(columns)
         found = labels(records.values, self.solution.centers, partial=self.model.partial)
         return np.where(placed, found, -1)
@@ -164,4 +150,4 @@ class FittedFuzzyCMeans(FittedClustering):
         return self
 
     def _warn(self, text: str) -> None:
-        warnings.warn(f"{self.method.who}: {text}", stacklevel=4)
+        warnings.warn(f"{self.method.who}: {text}", stacklevel=5)

@@ -13,22 +13,21 @@ blocks stay in memory between passes where they fit. Memberships are never store
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.clustering.base import Clustering, FittedClustering
 from dpmask.clustering.design import Design, Units, check_weight, make_design
-from dpmask.clustering.fitted import FittedClustering
 from dpmask.clustering.regression_start import Start, find_starts
-from dpmask.clustering.settings import SearchSettings
 from dpmask.engine import progress
-from dpmask.engine.draws import Subkey, make_key
-from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, reduce_blocks
+from dpmask.engine.collection import Collection
+from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.regression.gram import ModelSums, errors_at, model_sums, shares_at
 from dpmask.kernels.regression.least_squares import solve_models
 from dpmask.lake.reading import Rows
@@ -36,14 +35,11 @@ from dpmask.parameters import require_choice, require_integer, require_number
 from dpmask.table import table as tables
 from dpmask.table.encoders.one_hot import require_predictors
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 _WHO = "FuzzyCRegression"
 
 
 @dataclass(frozen=True, kw_only=True)
-class FuzzyCRegression:
+class FuzzyCRegression(Clustering):
     """Fuzzy c-regression: several linear models of the same variables, and memberships of records in each.
 
     Parameters
@@ -73,8 +69,6 @@ class FuzzyCRegression:
     max_passes: int = 30
     change: float = 1e-4
     nulls: str = "refuse"
-
-    settings: ClassVar[SearchSettings] = SearchSettings()
 
     def __post_init__(self) -> None:
         require_integer(self, "clusters", at_least=1)
@@ -108,7 +102,7 @@ class FuzzyCRegression:
         key, seed
             What the start is drawn by; seed 0 by default.
         """
-        subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("fuzzy c-regression")
+        subkey = self.subkey("fuzzy c-regression", key, seed)
         _check_columns(dependents, independents)
         check_weight(weight, [*dependents, *independents], _WHO)
         source = tables.as_table(table, _WHO)
@@ -149,6 +143,11 @@ class ModelSolution(NamedTuple):
     history: tuple[Pass, ...]
 
     @property
+    def objective(self) -> float:
+        """E_m, in units of the regression."""
+        return self.history[-1].objective
+
+    @property
     def converged(self) -> bool:
         """Whether memberships came to rest."""
         return not self.history[-1].moved
@@ -170,7 +169,7 @@ class _Models(NamedTuple):
         return model_sums(units.z, units.y, self.models, fuzziness, self.before, self.change, units.weights)
 
 
-Task = tuple[list[int], Start | _Models]
+ModelTask = tuple[list[int], Start | _Models]
 """The dependents of a group, and what their memberships come from."""
 
 
@@ -179,15 +178,13 @@ def fit_models(
 ) -> list[ModelSolution]:
     """Models of each group of dependents (their places), all groups in the same passes over the data."""
     places = [list(group) for group in groups]
-    starts = find_starts(method.clusters, source, design, places, key, method.settings)
-    read: Callable[..., Units] = source.on_rows(design.all_columns, design.complete)
-    blocks: Blocks = source.blocks
-    if fits_in_memory(8 * source.rows * (1 + design.width + len(design.dependents))):
-        blocks, read = hold_blocks(read, blocks, f"{design.who}: hold"), _as_persisted
-    sums = _pass(method.fuzziness, read, blocks, list(zip(places, starts, strict=True)))
+    starts = find_starts(method.clusters, source, design, places, key)
+    size = 8 * source.rows * (1 + design.width + len(design.dependents))
+    units = source.select(design.all_columns).persist(design.complete, f"{design.who}: persist", size=size)
+    sums = _pass(method.fuzziness, units, list(zip(places, starts, strict=True)))
     loops = [_Loop(group, solve_models(one.gram, one.cross)) for group, one in zip(places, sums, strict=True)]
     while waiting := [loop for loop in loops if not loop.done]:
-        sums = _pass(method.fuzziness, read, blocks, [loop.task(method.change) for loop in waiting])
+        sums = _pass(method.fuzziness, units, [loop.task(method.change) for loop in waiting])
         for loop, one in zip(waiting, sums, strict=True):
             loop.take(one, method.max_passes)
         _report(waiting)
@@ -203,7 +200,7 @@ class _Loop:
         self.history: list[Pass] = []
         self.done = False
 
-    def task(self, change: float) -> Task:
+    def task(self, change: float) -> ModelTask:
         return self.group, _Models(self.models, self.before, change)
 
     def take(self, sums: ModelSums, most: int) -> None:
@@ -220,23 +217,16 @@ def _report(loops: Sequence[_Loop]) -> None:
     progress.note(f"fuzzy c-regression: pass {number}, {len(loops)} under way, objective {objective:.8g}")
 
 
-def _pass(fuzziness: float, read: Callable[..., Units], blocks: Blocks, tasks: list[Task]) -> list[ModelSums]:
-    return reduce_blocks(partial(_block_sums, fuzziness, read, tasks), _plus, blocks, "fuzzy c-regression")
+def _pass(fuzziness: float, units: Collection[Units], tasks: list[ModelTask]) -> list[ModelSums]:
+    return units.reduce(partial(_block_sums, fuzziness, tasks), _plus, "fuzzy c-regression")
 
 
-def _block_sums(
-    fuzziness: float, read: Callable[..., Units], tasks: list[Task], content: Any, span: Span
-) -> list[ModelSums]:
-    units = read(content, span)
+def _block_sums(fuzziness: float, tasks: list[ModelTask], units: Units) -> list[ModelSums]:
     return [memberships_from.sums(units._replace(y=units.y[group]), fuzziness) for group, memberships_from in tasks]
 
 
 def _plus(left: list[ModelSums], right: list[ModelSums]) -> list[ModelSums]:
     return [one.plus(two) for one, two in zip(left, right, strict=True)]
-
-
-def _as_persisted(content: Units, span: Span) -> Units:
-    return content
 
 
 @dataclass(frozen=True, repr=False)
@@ -252,14 +242,10 @@ class FittedFuzzyCRegression(FittedClustering):
         """How many models there are."""
         return len(self.solution.models)
 
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "clusters": self.clusters,
-            "objective": self.objective,
-            "passes": self.passes,
-            "converged": self.converged,
-            "dependents": ", ".join(self.design.dependents),
-        }
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Independents and dependents."""
+        return self.design.columns
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -272,26 +258,9 @@ class FittedFuzzyCRegression(FittedClustering):
         return self.design.coefficients(self.solution.models)
 
     @property
-    def objective(self) -> float:
-        """E_m, in units of the regression."""
-        return self.solution.history[-1].objective
-
-    @property
     def history(self) -> tuple[Pass, ...]:
         """The objective of every iteration."""
         return self.solution.history
-
-    @property
-    def passes(self) -> int:
-        """Iterations, each a pass over the data."""
-        return self.solution.passes
-
-    iterations = passes
-
-    @property
-    def converged(self) -> bool:
-        """Whether memberships came to rest before the last pass."""
-        return self.solution.converged
 
     @property
     def sizes(self) -> Integers:
@@ -305,20 +274,17 @@ class FittedFuzzyCRegression(FittedClustering):
         """
         return self._derived(table, self._memberships)
 
-    def labels(self, table: Any) -> Any:
-        """The model that each record belongs to most, as a series; -1 for a record with a missing value."""
-        return self._derived(table, self._labels)["label"]
-
-    def _derived(self, table: Any, function: Callable[[Rows], dict[str, Any]]) -> Any:
-        return tables.derive_rows(table, self.design.columns, function, require_predictors, _WHO)
-
     def _memberships(self, rows: Rows) -> dict[str, Any]:
-        units = self.design.units(rows, Span(0, 0))
+        units = self.design.units(rows)
         shares = shares_at(units.z, units.y, self.solution.models, self.method.fuzziness)
         shares[:, ~units.whole] = np.nan
         return {f"cluster_{number}": line for number, line in enumerate(shares)}
 
-    def _labels(self, rows: Rows) -> dict[str, Any]:
-        units = self.design.units(rows, Span(0, 0))
+    def of(self, rows: Rows) -> Integers:
+        """The model that each record of a block belongs to most; -1 for a record with a missing value."""
+        units = self.design.units(rows)
         nearest = errors_at(units.z, units.y, self.solution.models).argmin(axis=0)
-        return {"label": np.where(~units.whole, -1, nearest)}
+        return np.where(~units.whole, -1, nearest)
+
+    def _require(self, schema: Any, columns: Sequence[str], who: str) -> None:
+        require_predictors(schema, columns, who)

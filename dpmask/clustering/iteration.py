@@ -15,16 +15,13 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.engine.draws import Subkey, record_uniforms
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.fuzzy.acceleration import Anderson
 from dpmask.kernels.fuzzy.center_sums import CenterSums, center_sums
 from dpmask.kernels.fuzzy.starts import candidates, spread_out
 from dpmask.kernels.projection import Feasible, project
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TRAPPING = 3.0
 """The fuzziness above which centres that start on records are trapped there."""
@@ -34,13 +31,15 @@ _COARSE = 1e-4
 _SHARE = 0.01
 """The sample is solved to this share of the step of the last pass over all data."""
 _FAILURES = 2
-"""Two-grid corrections, or rounds of swaps, that may fail before they are given up."""
+"""Two-grid corrections that may fail before they are given up."""
 _GAIN = 1 / 3
 """A correction that does not bring the shift below this share of the last one has failed, too."""
 
 
-_SWAPPED, _ROUNDS = 3, 20
-"""So many clusters have other optima worth a search, and the most rounds of it; two without success end it."""
+_SWAPPED, _ROUNDS, _IN_VAIN = 3, 20, 3
+"""So many clusters have other optima worth a search; the most rounds of it, and of those in a row without success."""
+_LOOK, _FURTHER = 4, 4
+"""Passes after which the trials of a round are compared, and the share of them, one in so many, that goes on."""
 _BETTER = 1e-7
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Its multiples, modulo 1, fill the interval evenly."""
@@ -142,7 +141,7 @@ def solve(
     point = _feasible(model, starts[0])
     if len(starts) > 1:
         near = partial(_nearest_optima, model, records, shift=max(shift, _COARSE), passes=passes)
-        point = _swap(model, records, *near(starts), near, len(starts) // 2)
+        point = _swap(model, records, *near(starts), near, len(starts))
     one_pass = partial(_one_pass, model, records)
     return descend(one_pass, point, shift, passes, accelerate=accelerate, decrease=decrease)
 
@@ -155,26 +154,26 @@ def _swap(
     near: Callable[[Floats], tuple[Floats, float]],
     trials: int,
 ) -> Floats:
-    """Leave an optimum for a better one: some of the centres, one in each trial, jump to far records.
+    """Leave an optimum for a better one: in each trial a centre jumps to a far record; those that do best go on.
 
     Fränti (2018), "Efficiency of random swap clustering"; instead of drawn, records and centres are taken evenly, the
     records by their squared distances to the nearest centre.
     """
     if len(best) < _SWAPPED:
         return best
-    values, failures = np.nan_to_num(records.values), 0
+    values, in_vain = np.nan_to_num(records.values), 0
     for number in range(_ROUNDS):
         mass = np.cumsum(_nearest(values, best) * (1.0 if records.weights is None else records.weights))
         places = np.arange(number * trials, (number + 1) * trials)
         far = np.searchsorted(mass, places * _GOLDEN % 1.0 * mass[-1], side="right").clip(max=len(mass) - 1)
         swapped = np.repeat(best[None], trials, axis=0)
         swapped[np.arange(trials), places % len(best)] = off_records(model, values, np.ones(len(mass)), [far])[0]
-        found, objective = near(swapped)
+        points, objectives = _all_starts(model, records, _feasible(model, swapped), _COARSE, _LOOK)
+        found, objective = near(points[np.argsort(objectives, kind="stable")[: max(trials // _FURTHER, 1)]])
+        in_vain += 1
         if objective < lowest * (1.0 - _BETTER):
-            best, lowest = found, objective
-        else:
-            failures += 1
-        if failures == _FAILURES:
+            best, lowest, in_vain = found, objective, 0
+        if in_vain == _IN_VAIN:
             break
     return best
 
@@ -261,7 +260,7 @@ def descend(
     return Solution(plain, lowest, tuple(history), history[-1].shift < shift, number)
 
 
-def corrected(model: Model, records: Records, point: Floats, image: Floats, passes: int) -> Floats:
+def corrected(model: Model, point: Floats, image: Floats, passes: int, records: Records) -> Floats:
     """The fixed point of F_sample + defect, where the defect is what F_sample lacks of F at ``point``.
 
     Anderson acceleration here goes by the residual, as F_sample + defect descends no objective of its own.

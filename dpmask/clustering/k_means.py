@@ -7,31 +7,21 @@ starts on a sample goes on with passes over all the data until the centres stand
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
+from dpmask.clustering.center_clustering import CenterClustering, Variant
 from dpmask.clustering.features import find_features
-from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
-from dpmask.clustering.partition import FittedPartition, Search, Settings, flat
-from dpmask.clustering.settings import SearchSettings
-from dpmask.engine.draws import Subkey, make_key
+from dpmask.clustering.fitted_fuzzy_c_means import FittedFuzzyCMeans
+from dpmask.clustering.partition import FittedPartition, Settings, all_at_once, search_features
+from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError
-from dpmask.parameters import require_choice, require_flag, require_integer, require_number
-from dpmask.table import table as tables
 from dpmask.table.columns import is_numeric, require_known
-
-_WHO = "KMeans"
-_CRISP = 1.0
-
-
-class _Crisp(FuzzyCMeans):
-    """Fuzzy c-means whose messages name k-means."""
-
-    who: ClassVar[str] = "KMeans"
+from dpmask.table.table import Table, as_table
 
 
 @dataclass(frozen=True, kw_only=True)
-class KMeans:
+class KMeans(CenterClustering):
     """k-means: every record belongs to its nearest centre.
 
     Parameters
@@ -60,22 +50,10 @@ class KMeans:
     [2.0, 12.0]
     """
 
-    clusters: int
-    starts: int = 20
-    standardise: bool = True
-    initial: Any = field(default=None, repr=False)
-    max_passes: int = 1000
-    shift: float = 1e-6
-    nulls: str = "refuse"
-
-    settings: ClassVar[SearchSettings] = SearchSettings()
-
-    def __post_init__(self) -> None:
-        for name in ("clusters", "starts", "max_passes"):
-            require_integer(self, name, at_least=1)
-        require_flag(self, "standardise")
-        require_number(self, "shift", above=0)
-        require_choice(self, "nulls", ("refuse", "drop", "partial"))
+    @property
+    def variant(self) -> Variant:
+        """Which clustering it is: a crisp one."""
+        return Variant(fuzziness=1.0)
 
     def fit(
         self,
@@ -85,7 +63,7 @@ class KMeans:
         weight: str | None = None,
         key: str | bytes | Subkey | None = None,
         seed: int | None = None,
-    ) -> Any:
+    ) -> FittedFuzzyCMeans | FittedPartition:
         """Find the centres; what is returned has centres, objective, labels and the rest, as of any fuzzy clustering.
 
         Columns that are not numbers are clustered one-hot; then numbers are scaled by their range, missing values are
@@ -102,29 +80,16 @@ class KMeans:
         key, seed
             What the starts and the sample are drawn by; seed 0 by default.
         """
-        source = tables.as_table(table, _WHO)
-        if columns is not None and not all(is_numeric(kind) for kind in _types(source, columns)):
-            return self._of_features(source, columns, weight, key, seed)
-        method = _Crisp(fuzziness=_CRISP, **{name: getattr(self, name) for name in asdict(self)})
-        return method.fit(table, columns=columns, weight=weight, key=key, seed=seed)
-
-    def _of_features(
-        self,
-        source: tables.Table,
-        columns: Sequence[str],
-        weight: str | None,
-        key: str | bytes | Subkey | None,
-        seed: int | None,
-    ) -> FittedPartition:
+        source = as_table(table, self.who)
+        if columns is None or _are_numbers(source, columns, self.who):
+            return self.fit_numbers(source, columns, weight, self.subkey("fuzzy c-means", key, seed))
         if weight is not None or self.initial is not None:
-            raise JobError(f"{_WHO}: columns that are not numbers are clustered without weight and initial.")
-        subkey = make_key(_WHO, key=key, seed=0 if key is None and seed is None else seed).subkey("k-means")
-        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift, search=self.settings)
-        search = Search(settings, source, find_features(source, columns, _WHO), subkey)
-        search.require_records(_WHO)
-        return flat(search, self)
+            raise JobError(f"{self.who}: columns that are not numbers are clustered without weight and initial.")
+        settings = Settings(self.clusters, self.starts, self.max_passes, self.shift)
+        features, subkey = find_features(source, columns, self.who), self.subkey("k-means", key, seed)
+        return all_at_once(search_features(self, settings, source, features, subkey, self.who))
 
 
-def _types(source: tables.Table, columns: Sequence[str]) -> list[Any]:
-    require_known(source.masked_schema, columns, _WHO)
-    return [source.masked_schema.field(column).type for column in columns]
+def _are_numbers(source: Table, columns: Sequence[str], who: str) -> bool:
+    require_known(source.masked_schema, columns, who)
+    return all(is_numeric(source.masked_schema.field(column).type) for column in columns)

@@ -8,36 +8,29 @@ follow from all data. Memory per task: one block of features.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.clustering.base import Clustering, FittedClustering, require_records, sample_share
 from dpmask.clustering.features import Features, find_features
-from dpmask.clustering.fitted import FittedClustering
 from dpmask.clustering.iteration import Model, Records, Solution, descend, first_centers, solve, start_draws
 from dpmask.clustering.scaling import joined
-from dpmask.clustering.settings import SearchSettings
+from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey
-from dpmask.engine.passes import Blocks, Span, fits_in_memory, hold_blocks, hold_joined, map_blocks, reduce_blocks
-from dpmask.errors import InputError
-from dpmask.kernels.fuzzy.center_sums import CenterSums, labels, merge
+from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.fuzzy.center_sums import CenterSums, merge
+from dpmask.kernels.fuzzy.labels import labels
 from dpmask.lake.reading import Rows
-from dpmask.table import table as tables
-from dpmask.table.columns import require_known
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from dpmask.table.table import Table
 
 ALGORITHMS = ("bisecting_kmeans", "kmeans", "fuzzy_c_means")
 """By which a table of any columns can be partitioned; fuzzy clusters by their nearest centres."""
 _STARTS, _PASSES, _SHIFT = 10, 300, 1e-6
 _FUZZINESS = 1.2  # one-hot features are many, and centres of more fuzziness fall into one
-_SEARCH = SearchSettings()
-_Read = Callable[[Any, Span], Records]
 
 
 class Cut(NamedTuple):
@@ -47,8 +40,21 @@ class Cut(NamedTuple):
     centers: Floats  # 2 x features
 
 
+class Bisection(NamedTuple):
+    """The cuts of bisecting k-means, in order, and what it took to find them."""
+
+    cuts: tuple[Cut, ...] = ()
+    passes: int = 0
+    converged: bool = True
+
+    def plus(self, cluster: int, solution: Solution) -> Bisection:
+        """One more cut."""
+        cuts = (*self.cuts, Cut(cluster, solution.centers))
+        return Bisection(cuts, self.passes + solution.passes, self.converged and solution.converged)
+
+
 @dataclass(frozen=True)
-class Settings:
+class Settings(Clustering):
     """What a search for clusters goes by; ``fuzziness`` 1 is crisp."""
 
     clusters: int
@@ -56,7 +62,6 @@ class Settings:
     max_passes: int
     shift: float
     fuzziness: float = 1.0
-    search: SearchSettings = _SEARCH
 
     @property
     def model(self) -> Model:
@@ -70,19 +75,17 @@ class Settings:
 
 @dataclass(frozen=True, repr=False)
 class FittedPartition(FittedClustering):
-    """A partition of records: centres in features, and how many passes found them."""
+    """A partition of records: centres in features, and how they were found."""
 
-    method: Any
+    method: Clustering
     features: Features
-    centers: Floats
+    solution: Solution
     cuts: tuple[Cut, ...]
-    objective: float
-    passes: int
 
     @property
-    def iterations(self) -> int:
-        """Passes that iterated the centres."""
-        return self.passes
+    def centers(self) -> Floats:
+        """Clusters x features."""
+        return self.solution.centers
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -93,21 +96,6 @@ class FittedPartition(FittedClustering):
     def clusters(self) -> int:
         """How many clusters there are."""
         return len(self.centers)
-
-    def _summary(self) -> dict[str, Any]:
-        return {
-            "clusters": self.clusters,
-            "objective": self.objective,
-            "passes": self.passes,
-            "columns": ", ".join(self.columns),
-        }
-
-    def labels(self, table: Any) -> Any:
-        """The cluster of each record, as a series."""
-        return tables.derive_rows(table, self.columns, self._labels, require_known, type(self.method).__name__)["label"]
-
-    def _labels(self, rows: Rows) -> dict[str, Any]:
-        return {"label": self.of(rows)}
 
     def of(self, rows: Rows) -> Integers:
         """The cluster of each record of a block."""
@@ -132,131 +120,116 @@ def cut_labels(values: Floats, cuts: tuple[Cut, ...]) -> Integers:
 class Search(NamedTuple):
     """A table as features, its sample, and the draws of the starts."""
 
+    method: Clustering
     settings: Settings
-    source: tables.Table
+    source: Table
     features: Features
     key: Subkey
 
     @property
     def share(self) -> float:
         """How much of the table the sample is."""
-        return self.settings.search.share(self.source.rows)
+        return sample_share(self.source.rows)
 
-    def sample(self) -> Blocks:
+    def sample(self) -> Collection[Records]:
         """A sample in one place on the cluster, the same for any partitioning."""
         read = partial(self.features.sample, self.key.subkey("sample"), self.share)
-        return hold_joined(self.source.on_rows(self.features.columns, read), joined, self.source.blocks, "sample")
+        return self.source.select(self.features.columns).with_positions().persist_joined(read, joined, "sample")
 
     def draws(self, rounds: int, clusters: int) -> Floats:
         """Uniforms for rounds x starts x clusters x candidates."""
         draws = start_draws(self.key.subkey("starts"), rounds * self.settings.starts, clusters)
         return draws.reshape(rounds, self.settings.starts, *draws.shape[1:])
 
-    def whole(self) -> tuple[Blocks, _Read]:
+    def records(self) -> Collection[Records]:
         """All blocks as features, persisted where they fit."""
-        read = self.source.on_rows(self.features.columns, self.features.records)
-        if fits_in_memory(8 * self.source.rows * self.features.size):
-            return hold_blocks(read, self.source.blocks, "hold"), _as_persisted
-        return self.source.blocks, read
+        size = 8 * self.source.rows * self.features.size
+        return self.source.select(self.features.columns).persist(self.features.records, "persist", size=size)
 
-    def require_records(self, who: str) -> None:
-        """Refuse fewer records than clusters."""
-        if self.source.rows < self.settings.clusters:
-            raise InputError(
-                f"{who}: {self.settings.clusters} clusters need at least as many records; there are {self.source.rows}."
-            )
+    def descend(self, records: Collection[Records], centers: Floats, cuts: tuple[Cut, ...] = ()) -> Solution:
+        """Passes over all records, or over those of the cluster that the last cut cuts."""
+        one_pass = partial(_full_pass, self.settings.model, records, cuts)
+        return descend(one_pass, centers, self.settings.shift, self.settings.max_passes)
 
 
-def flat(search: Search, method: Any) -> FittedPartition:
+def search_features(
+    method: Clustering, settings: Settings, table: Table, features: Features, key: Subkey, who: str
+) -> Search:
+    """A search for clusters of a table, which must have as many records."""
+    require_records(table.rows, settings.clusters, who)
+    return Search(method, settings, table, features, key)
+
+
+def all_at_once(search: Search) -> FittedPartition:
     """All clusters at once, in Lloyd's way."""
-    settings = search.settings
-    draws = search.draws(1, settings.clusters)[0]
-    (solution,) = map_blocks(partial(_start, settings, draws), search.sample(), "starts")
+    draws = search.draws(1, search.settings.clusters)[0]
+    (solution,) = search.sample().map(partial(search.settings.solve, draws=draws), "starts")
     if search.share < 1.0:
-        blocks, read = search.whole()
-        one_pass = partial(_full_pass, settings.model, read, blocks, ())
-        solution = descend(one_pass, solution.centers, settings.shift, settings.max_passes)
-    passes = solution.passes
-    return FittedPartition(method, search.features, solution.centers, (), solution.objective, passes)
+        solution = search.descend(search.records(), solution.centers)
+    return FittedPartition(search.method, search.features, solution, ())
 
 
-def bisecting(search: Search, method: Any) -> FittedPartition:
+def bisecting(search: Search) -> FittedPartition:
     """Cut in two until there are as many clusters as wanted, or nothing is left to cut."""
     settings = search.settings
     if settings.clusters == 1:
-        return flat(search, method)
+        return all_at_once(search)
     draws = search.draws(settings.clusters - 1, 2)
-    sample = search.sample()
-    (found,) = map_blocks(partial(_cut_all, settings, draws), sample, "starts")
-    cuts, passes = found
-    blocks: Blocks = sample
-    read: _Read = _as_persisted
+    records = search.sample()
+    (found,) = records.map(partial(_cut_all, settings, draws), "starts")
     if search.share < 1.0:
-        blocks, read = search.whole()
-        moved: tuple[Cut, ...] = ()
-        for cluster, centers in cuts:
-            one_pass = partial(_full_pass, settings.model, read, blocks, (*moved, Cut(cluster, centers)))
-            solution = descend(one_pass, centers, settings.shift, settings.max_passes)
-            moved, passes = (*moved, Cut(cluster, solution.centers)), passes + solution.passes
-        cuts = moved
-    centers = _leaf_centers(cuts, search.features.size)
-    objective = reduce_blocks(partial(_objective, read, cuts, centers), float.__add__, blocks, "k-means")
-    return FittedPartition(method, search.features, centers, cuts, objective, passes)
+        records, on_sample = search.records(), found
+        found = Bisection(passes=on_sample.passes)
+        for cut in on_sample.cuts:
+            found = found.plus(cut.cluster, search.descend(records, cut.centers, (*found.cuts, cut)))
+    centers = _leaf_centers(found.cuts, search.features.size)
+    objective = records.reduce(partial(_objective, found.cuts, centers), float.__add__, "k-means")
+    solution = Solution(centers, objective, (), found.converged, found.passes)
+    return FittedPartition(search.method, search.features, solution, found.cuts)
 
 
-def _objective(read: _Read, cuts: tuple[Cut, ...], centers: Floats, content: Any, span: Span) -> float:
+def _objective(cuts: tuple[Cut, ...], centers: Floats, records: Records) -> float:
     """The sum of squares around the clusters' centres."""
-    values = read(content, span).values
+    values = records.values
     return float(((values - centers[cut_labels(values, cuts)].T) ** 2).sum())
 
 
-def _start(settings: Settings, draws: Floats, records: Records, span: Span) -> Solution:
-    return settings.solve(records, draws)
-
-
-def _as_persisted(content: Records, span: Span) -> Records:
-    return content
-
-
 def _full_pass(
-    model: Model, read: _Read, blocks: Blocks, cuts: tuple[Cut, ...], centers: Floats
+    model: Model, records: Collection[Records], cuts: tuple[Cut, ...], centers: Floats
 ) -> tuple[Floats, float]:
     """One pass; with cuts, over the records of the cluster that the last one cuts."""
-    sums = reduce_blocks(partial(_sums, model, read, cuts, centers[None]), merge, blocks, "k-means")
+    sums = records.reduce(partial(_sums, model, cuts, centers[None]), merge, "k-means")
     return model.image(sums, centers[None])[0], float(sums.objective[0])
 
 
-def _sums(model: Model, read: _Read, cuts: tuple[Cut, ...], centers: Floats, content: Any, span: Span) -> CenterSums:
-    records = read(content, span)
+def _sums(model: Model, cuts: tuple[Cut, ...], centers: Floats, records: Records) -> CenterSums:
     if cuts:
         members = cut_labels(records.values, cuts[:-1]) == cuts[-1].cluster
         records = Records(np.ascontiguousarray(records.values[:, members]), None, None)
     return model.sums(records, centers)
 
 
-def _cut_all(settings: Settings, draws: Floats, records: Records, span: Span) -> tuple[tuple[Cut, ...], int]:
-    """All cuts of a sample, and how many passes over it they took."""
+def _cut_all(settings: Settings, draws: Floats, records: Records) -> Bisection:
+    """All cuts of a sample."""
     found = np.zeros(records.values.shape[1], np.int64)
-    spreads = [_spread(records.values)]
-    cuts: list[Cut] = []
-    passes = 0
+    squares = [_sum_of_squares(records.values)]
+    bisection = Bisection()
     for number in range(1, settings.clusters):
-        cluster = int(np.argmax(spreads))
-        if not spreads[cluster] > 0.0:
+        cluster = int(np.argmax(squares))
+        if not squares[cluster] > 0.0:
             break  # fewer different records than clusters
         members = np.flatnonzero(found == cluster)
         values = np.ascontiguousarray(records.values[:, members])
         solution = settings.solve(Records(values, None, None), draws[number - 1])
         second = labels(values, solution.centers) == 1
         found[members[second]] = number
-        spreads[cluster] = _spread(values[:, ~second])
-        spreads.append(_spread(values[:, second]))
-        cuts.append(Cut(cluster, solution.centers))
-        passes += solution.passes
-    return tuple(cuts), passes
+        squares[cluster] = _sum_of_squares(values[:, ~second])
+        squares.append(_sum_of_squares(values[:, second]))
+        bisection = bisection.plus(cluster, solution)
+    return bisection
 
 
-def _spread(values: Floats) -> float:
+def _sum_of_squares(values: Floats) -> float:
     """The sum of squares around the mean; exactly 0 for equal records."""
     if not values.shape[1] or not (values != values[:, :1]).any():
         return 0.0
@@ -273,7 +246,7 @@ def _leaf_centers(cuts: tuple[Cut, ...], size: int) -> Floats:
 
 
 def partition(
-    table: tables.Table,
+    table: Table,
     columns: Sequence[str],
     clusters: int,
     algorithm: str,
@@ -285,6 +258,5 @@ def partition(
     found = find_features(table, columns, algorithm) if features is None else features
     fuzziness = _FUZZINESS if algorithm == "fuzzy_c_means" else 1.0
     settings = Settings(clusters, _STARTS, _PASSES, _SHIFT, fuzziness)
-    search = Search(settings, table, found, key.subkey(algorithm))
-    search.require_records(algorithm)
-    return (bisecting if algorithm == "bisecting_kmeans" else flat)(search, settings)
+    search = search_features(settings, settings, table, found, key.subkey(algorithm), algorithm)
+    return bisecting(search) if algorithm == "bisecting_kmeans" else all_at_once(search)

@@ -12,20 +12,19 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.clustering.base import sample_share
 from dpmask.clustering.design import Design, Units
 from dpmask.clustering.iteration import Model, Records, first_centers, solve, start_draws
-from dpmask.clustering.settings import SearchSettings
+from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, record_uniforms
-from dpmask.engine.passes import Run, Span, hold_joined, map_blocks
+from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.fuzzy.center_sums import memberships
 from dpmask.kernels.regression.gram import ModelSums, start_sums
 from dpmask.lake.reading import Rows
 from dpmask.table.table import Table
-
-Floats = NDArray[np.float64]
 
 _STARTS = 5
 _SHIFT, _PASSES = 1e-3, 100
@@ -47,9 +46,7 @@ class Start(NamedTuple):
         return start_sums(units.z, units.y, shares, fuzziness, units.weights)
 
 
-def find_starts(
-    clusters: int, table: Table, design: Design, groups: Sequence[list[int]], key: Subkey, settings: SearchSettings
-) -> list[Start]:
+def find_starts(clusters: int, table: Table, design: Design, groups: Sequence[list[int]], key: Subkey) -> list[Start]:
     """A start for each group of dependents (their places)."""
     records = design.counted.records
     if not records:
@@ -57,27 +54,27 @@ def find_starts(
     if records < clusters:
         which = "without missing values" if design.weight is None else "without missing values and with a weight"
         raise InputError(f"{design.who}: {clusters} models need as many records {which}; there are {records}.")
-    share = settings.share(records)
-    task = table.on_rows(design.all_columns, partial(_sampled, design, key.subkey("sample"), share))
-    sample = hold_joined(task, _joined, table.blocks, f"{design.who}: sample")
+    share = sample_share(records)
+    rows, task = table.select(design.all_columns), partial(_sampled, design, key.subkey("sample"), share)
+    sample = rows.with_positions().persist_joined(task, _joined, f"{design.who}: sample")
     return [_start(clusters, sample, design, group, key.subkey(f"start {group}")) for group in groups]
 
 
-def _start(clusters: int, sample: Sequence[Run], design: Design, group: list[int], key: Subkey) -> Start:
+def _start(clusters: int, sample: Collection[Units], design: Design, group: list[int], key: Subkey) -> Start:
     """The start of a group, from the sample."""
     varied = (design.seen.low < design.seen.high) & (design.seen.sd > 0.0)
     inputs = [1 + place for place in design.numeric if varied[place]]
     draws = start_draws(key, _STARTS, clusters)
-    (start,) = map_blocks(partial(_solved, inputs, group, draws), sample, f"{design.who}: start")
+    (start,) = sample.map(partial(_solved, inputs, group, draws), f"{design.who}: start")
     return start
 
 
-def _sampled(design: Design, key: Subkey, share: float, rows: Rows, span: Span) -> Units:
+def _sampled(design: Design, key: Subkey, share: float, rows: Rows, position: Position) -> Units:
     """A block's complete records, each with this probability by its own draw: the same ones for any partitioning."""
-    units = design.weighted(rows, span)
+    units = design.weighted(rows)
     chosen = units.counted
     if share < 1.0:
-        chosen &= record_uniforms(key, span.first, len(chosen)) < share
+        chosen &= record_uniforms(key, position.first, len(chosen)) < share
     return units.of(chosen)
 
 
@@ -87,7 +84,7 @@ def _joined(parts: Sequence[Units]) -> Units:
     return Units(np.concatenate(z, axis=1), np.concatenate(y, axis=1), whole)
 
 
-def _solved(inputs: list[int], group: list[int], draws: Floats, sample: Units, span: Span) -> Start:
+def _solved(inputs: list[int], group: list[int], draws: Floats, sample: Units) -> Start:
     """Fuzzy c-means of the sample, sharper and sharper until its centres lie apart."""
     values = np.concatenate([sample.z[inputs], sample.y[group]])
     records = Records(values, sample.weights, None)

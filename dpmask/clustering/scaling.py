@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from dpmask.clustering.iteration import Records
 from dpmask.constraints.sets import Constraints, parse_constraints
 from dpmask.engine.draws import Subkey, record_uniforms
-from dpmask.engine.passes import Span
+from dpmask.engine.tasks import Position
 from dpmask.errors import JobError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
 from dpmask.kernels.projection import Feasible, InconsistentConstraintsError, feasible_set, project
 from dpmask.table.checks import require_weights
 from dpmask.table.encoders.numeric import Scale
 from dpmask.table.table import Table
-
-Floats = NDArray[np.float64]
 
 
 class Inputs(NamedTuple):
@@ -64,7 +63,7 @@ class Preparation(NamedTuple):
     drop: bool
     who: str
 
-    def records(self, columns: Sequence[Floats], span: Span) -> Records:
+    def records(self, columns: Sequence[Floats]) -> Records:
         """All records of a block."""
         values, weights, tolerances = self.inputs.split(columns, self.who)
         block = np.array(values)
@@ -73,12 +72,12 @@ class Preparation(NamedTuple):
         records = Records(block, weights, tolerances)
         return _kept(records, np.all(~np.isnan(block), axis=0)) if self.drop else records
 
-    def sample(self, key: Subkey, share: float, columns: Sequence[Floats], span: Span) -> Records:
+    def sample(self, key: Subkey, share: float, columns: Sequence[Floats], position: Position) -> Records:
         """Each record of a block with this probability, by its own draw: the same records for any partitioning."""
         if share < 1.0:
-            drawn = record_uniforms(key, span.first, len(columns[0])) < share
+            drawn = record_uniforms(key, position.first, len(columns[0])) < share
             columns = [column[drawn] for column in columns]
-        return self.records(columns, span)
+        return self.records(columns)
 
 
 def _kept(records: Records, rows: NDArray[np.bool_]) -> Records:
