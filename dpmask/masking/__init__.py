@@ -12,6 +12,7 @@ METHODS = {
     "membership_transform": "dpmask.masking.membership_transform:MembershipTransform",
     "microaggregation": "dpmask.masking.microaggregation.mdav:Microaggregation",
     "noise": "dpmask.masking.noise:NoiseAddition",
+    "pseudonyms": "dpmask.masking.pseudonyms:Pseudonyms",
     "refinement": "dpmask.masking.refinement.method:TopDownRefinement",
     "regression_synthesis": "dpmask.masking.synthesis.regression:RegressionSynthesis",
     "rotation": "dpmask.masking.rotation:RandomRotation",

@@ -25,6 +25,7 @@ from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError, nearest
 from dpmask.kernels.membership import gaussian, s_shape, triangular, z_shape
 from dpmask.kernels.moments import Moments
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.column_method import ColumnMethod
 from dpmask.masking.method import FittedMethod
@@ -82,7 +83,6 @@ class MembershipTransform(ColumnMethod["FittedMembershipTransform"]):
     bounds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     withheld: ClassVar[tuple[str, ...]] = ("bounds",)  # they undo the masking
-    undone_by: ClassVar[str | None] = "known_records"
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")
@@ -94,6 +94,11 @@ class MembershipTransform(ColumnMethod["FittedMembershipTransform"]):
                 raise JobError(f"{self.who}: bounds name '{column}'. {nearest(str(column), self.columns)}")
             self._require_bounds(column, given)
         object.__setattr__(self, "bounds", {name: tuple(map(float, given)) for name, given in self.bounds.items()})
+
+    @property
+    def kernels(self) -> KernelUse:
+        """What it runs."""
+        return KernelUse((Task("membership"),), (Task("order"),))
 
     def _require_bounds(self, column: str, given: Any) -> None:
         wanted = 3 if self.function == "triangular" else 2
@@ -109,6 +114,10 @@ class MembershipTransform(ColumnMethod["FittedMembershipTransform"]):
         """Memberships are doubles."""
         return float_schema(schema, self.columns)
 
+    def attacks(self) -> Mapping[str, Mapping[str, Any]]:
+        """An intruder who knows some records."""
+        return {"known_records": {"columns": list(self.masks)}}
+
     def fit_table(self, table: Table, key: Subkey) -> FittedMembershipTransform:
         """Learn the bounds that are not given, in one pass. The key only marks the release: nothing is drawn."""
         moments = self.moments(table, "membership: bounds")
@@ -116,7 +125,7 @@ class MembershipTransform(ColumnMethod["FittedMembershipTransform"]):
             self,
             {name: self.bounds.get(name) or self._own(moments, number) for number, name in enumerate(self.columns)},
             tuple(name for number, name in enumerate(self.columns) if self._outside(moments, number, name)),
-            self.bound_key(key, f"membership {self.function}", table, moments),
+            key,
         )
 
     def _own(self, moments: Moments, number: int) -> tuple[float, ...]:

@@ -11,14 +11,21 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from dpmask.engine.draws import Subkey, make_key
+from dpmask.errors import InputError
+from dpmask.kernels.warm_up import NO_KERNELS, KernelUse
+from dpmask.masking.claims import broken_claims
+from dpmask.masking.state import class_name, classes_below, put_together, taken_apart
 from dpmask.results import Exhibit, Plain, Result
 from dpmask.table import table as tables
 from dpmask.table.columns import require_numeric
+from dpmask.table.content import Content, content_of
+from dpmask.table.label_sets import LabelSets
 
 if TYPE_CHECKING:
     from dpmask.lake.reading import Rows
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
 Schema = Any
 """An Arrow schema."""
 Fitted = TypeVar("Fitted", bound="FittedMethod")
+_FIT = "Fit to this table."
 
 
 def _require_hooks(cls: type, hooks: Sequence[str], contract: str) -> None:
@@ -46,8 +54,8 @@ class Method(ABC, Generic[Fitted]):
     """The class of the fitted method's ``figures``; a policy may name their judged numbers."""
     withheld: ClassVar[tuple[str, ...]] = ()
     """Parameters that a release must not show."""
-    undone_by: ClassVar[str | None] = None
-    """The risk measure of the intruder who knows this method; a job that does not take it is warned."""
+    neutral: ClassVar[tuple[str, ...]] = ()
+    """Parameters that, left at their default, draw as if they did not exist: older jobs draw as they did."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a class without its hooks."""
@@ -70,14 +78,29 @@ class Method(ABC, Generic[Fitted]):
         return self.columns
 
     @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns it learns from: a changed value in any of them gives other draws."""
+        return self.masks
+
+    @property
     def drops(self) -> bool:
         """Whether it may leave records out; such a method must be a job's first step."""
         return False
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """Columns that it adds, and the column that each comes from."""
+        """Columns that it adds, and the column that each comes from: the lower, then the upper bounds of its values."""
         return {}
+
+    @property
+    def required_groups(self) -> Sequence[Sequence[str]]:
+        """The sets of columns whose groups of equal records it is required to keep large, if any."""
+        return ()
+
+    @property
+    def rules(self) -> Sequence[str]:
+        """The constraints and edit rules that it keeps, if any."""
+        return ()
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -85,12 +108,23 @@ class Method(ABC, Generic[Fitted]):
         return self.figures.judged if self.figures is not None else ()
 
     def parameters(self) -> dict[str, Any]:
-        """Its parameters by name."""
-        return asdict(self)  # type: ignore[call-overload]
+        """Its parameters by name; without neutral ones that are left alone."""
+        left = {one.name for one in fields(self) if getattr(self, one.name) in (one.default, {})}  # type: ignore[arg-type]
+        found = asdict(self)  # type: ignore[call-overload]
+        return {name: value for name, value in found.items() if name not in left.intersection(self.neutral)}
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about, for ``dpmask plan``."""
         return 0.0
+
+    def group_size(self, rows: int) -> int:
+        """Of a table of so many rows, records that share one afterwards, about: a later step groups each row once."""
+        return 1
+
+    @property
+    def kernels(self) -> KernelUse:
+        """The kernels that it runs, for ``dpmask warmup`` and ``dpmask plan``; others are compiled when first used."""
+        return NO_KERNELS
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table whose schema or footers do not fit, before anything is read."""
@@ -100,19 +134,41 @@ class Method(ABC, Generic[Fitted]):
         """The schema of a table with this schema once it is masked."""
         return schema
 
+    def label_sets(self, solution: Mapping[str, Any]) -> LabelSets:
+        """What released labels stand for, by the ``solution`` that a release of this method shows."""
+        return {}
+
+    def attacks(self) -> Mapping[str, Mapping[str, Any]]:
+        """What an intruder does who knows the method and its parameters, but not the key.
+
+        The names of risk measures, each with its parameters as a job would give them, ``columns`` among them. A job
+        takes them beside its own measures, whether it asks for them or not.
+        """
+        return {}
+
     def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> Fitted:
         """Learn from a lake, a pandas or a Dask DataFrame what masking needs; a secret ``key`` or a ``seed`` draws."""
         source = tables.as_table(table, self.who)
         secret = make_key(self.who, key=key, seed=seed)
         self.check(source)
-        fitted = self.fit_table(source, secret)
+        content = None if secret.bound else content_of(secret, source, self.reads)
+        fitted = self.fit_table(source, self.own_key(secret if content is None else content.bound(secret)))
+        object.__setattr__(fitted, "fitted_on", content)
         for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
         return fitted
 
+    def takes(self, fitted: Method[Any]) -> bool:
+        """Whether a fit by other parameters than these may mask in a job that asks for these: only by the same."""
+        return self == fitted
+
+    def own_key(self, bound: Subkey) -> Subkey:
+        """The key of draws for this method, these parameters and one table alone: no two releases share any."""
+        return bound.subkey(f"{self.who} {sorted(self.parameters().items())!r}").rooted()
+
     @abstractmethod
     def fit_table(self, table: tables.Table, key: Subkey) -> Fitted:
-        """The fitted method for a table that was checked; draws only from subkeys of ``key``."""
+        """The fitted method for a table that was checked; its ``key`` is bound to the parameters and the table."""
 
     def _repr_html_(self) -> str:
         """A small table of the parameters, for notebooks."""
@@ -137,6 +193,10 @@ class FittedMethod(ABC):
     """Which records it leaves out (dpmask.table.dropping), if its method ``drops``."""
     figures: Result | None = None
     """What masking came to, of the class that the method names."""
+    fitted_on: Content | None = None
+    """What the table held that it was fitted on; None in a job, whose draws are bound to its own."""
+    reused: bool = False
+    """Whether it masks another table: its figures are not those of this one."""
     solution_exhibits: ClassVar[Mapping[str, Exhibit]] = {}
     """What the public page draws of ``solution``, in this order."""
 
@@ -179,9 +239,48 @@ class FittedMethod(ABC):
     def mask(self, table: Any) -> Any:
         """The table masked: pandas as pandas, a Dask frame or a lake as a Dask frame, index and other columns kept.
 
-        Where records must meet, they are exchanged at once; everything else is lazy.
+        One pass sees whether it is the table that it was fitted on. Another one gets draws of its own; what is promised
+        is counted in it, and one that does not keep it is refused. Where records must meet, they are exchanged at once;
+        everything else is lazy.
         """
         return tables.mask(self, table, self.who)
+
+    def for_table(self, table: tables.Table) -> Self:
+        """Itself for the table that it was fitted on; for another one the same fit with draws of its own."""
+        other = None if self.fitted_on is None else self.fitted_on.other(table)
+        if other is None:
+            return self
+        found = self.with_key(self.key.subkey(f"another table, {other}").rooted())
+        found.require_promises(table)
+        return found
+
+    def with_key(self, key: Subkey) -> Self:
+        """The same fit with draws of another key, for another table: refused where it belongs to the one it is of."""
+        if self.of_one_table:
+            raise InputError(
+                f"{self.who}: this is another table, or key, than it was fitted with, and {self.of_one_table}. {_FIT}"
+            )
+        found: Self = put_together(taken_apart(self, self.key), key, own_classes())
+        object.__setattr__(found, "reused", True)
+        return found
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Save the fit to a new private folder, for ``dpmask.load``: all that was learnt, without the key."""
+        from dpmask.masking.saved import save
+
+        save(self, folder)
+
+    @property
+    def of_one_table(self) -> str:
+        """Why it must not mask another table than it was fitted on; empty if it may."""
+        return ""
+
+    def require_promises(self, table: tables.Table) -> None:
+        """Refuse a table that, masked, does not keep what is claimed; its groups are counted again."""
+        wrong = broken_claims(table.masked_by(self), self.claims()) if self.claims() else []
+        if wrong:
+            broken = "; ".join(wrong)
+            raise InputError(f"{self.who}: in this table, which is another than it was fitted on, it {broken}. {_FIT}")
 
     @abstractmethod
     def statement(self) -> str:
@@ -203,6 +302,10 @@ class FittedMethod(ABC):
         """What programs may read in the manifest."""
         return None
 
+    def label_sets(self) -> LabelSets:
+        """What released labels stand for: sets or intervals of the values that were masked. Measures read by it."""
+        return self.method.label_sets(self.solution() or {})
+
     def __repr__(self) -> str:
         """The class and its columns: no value that was learnt from records."""
         return f"<{type(self).__name__}: {', '.join(self.inputs)}>"
@@ -211,3 +314,8 @@ class FittedMethod(ABC):
         """The statement, and the figures if there are any."""
         figures = "" if self.figures is None else self.figures._repr_html_()
         return f"<p>{escape(self.statement())}</p>{figures}"
+
+
+def own_classes() -> dict[str, type]:
+    """The classes of all methods that are imported, by the name that a state has for them."""
+    return {class_name(one): one for one in classes_below(Method, FittedMethod)}

@@ -1,12 +1,16 @@
 """Additive noise: every value gets a normal draw, N(0, (scale * sd)^2), of its own.
 
 Protects against: reading off a person's exact value. Does not protect against: linkage. A masked record stays near its
-original, the nearer the smaller ``scale``; outliers stay outliers; and noise that is drawn for each column by itself is
-partly removed again by an intruder who knows how the columns depend on each other. Measure the linkage first.
+original, the nearer the smaller ``scale``; outliers stay outliers; noise that is drawn for each column by itself is
+filtered out again where columns depend on each other, and correlated noise leaves what they say about each other as it
+is, so that records are linked by it (``noise_filter`` measures both, in every job).
 
 Means are kept in expectation; each variance grows by the factor 1 + scale^2 and correlations shrink by the same factor.
 ``correlated`` noise is drawn with the columns' own correlations: these are kept in expectation, and so are sums such as
-net + tax = gross in columns of floats; every covariance grows by 1 + scale^2. It is also harder to filter out.
+net + tax = gross in columns of floats; every covariance grows by 1 + scale^2.
+
+``bounds`` reflect noisy values: none is beyond, no mass piles up at the bound, but means move away from it, by as much
+as the statement says. ``zeros: keep`` leaves zeros alone, ``by`` takes the standard deviations of strata.
 
 Integer and decimal columns keep their type: the noisy value is rounded to it, so noise well below one unit of such
 a column changes few values. Missing values stay missing.
@@ -20,33 +24,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.engine.draws import Subkey, record_normals
-from dpmask.errors import InputError, JobError
+from dpmask.errors import InputError, JobError, nearest
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.covariance import covariance_sums, merge_covariance_sums
-from dpmask.kernels.moments import Moments
-from dpmask.kernels.noise import add_noise, mixed, mixing_matrix
+from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.kernels.noise import add_noise, mixed, mixing_matrix, reflected, reflection_bias
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
-from dpmask.masking.column_method import ColumnMethod
+from dpmask.masking.column_method import ColumnStrata, StratifiedColumnMethod
 from dpmask.masking.method import FittedMethod
 from dpmask.parameters import require_columns, require_flag, require_number
 from dpmask.table.columns import floats, room, rounding_step, type_range, with_floats
 from dpmask.table.table import Table
 
-Floats = NDArray[np.float64]
-
 _MOSTLY = 0.5
 _FEWEST = 2
 _REACH = 4.0  # standard deviations of noise that are allowed for
+_WIDTH = 6.0  # between two bounds, at least
+_FEWEST_IN_A_STRATUM = 10
+"""A third of the values that a stratum must have for a deviation of its own, which fewer would show."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseAddition(ColumnMethod["FittedNoise"]):
+class NoiseAddition(StratifiedColumnMethod["FittedNoise"]):
     """Normal noise added to every value, drawn record by record.
 
     Parameters
@@ -57,6 +63,13 @@ class NoiseAddition(ColumnMethod["FittedNoise"]):
         The noise's standard deviation, as a share of each column's own (the paper's p).
     correlated
         Draw the noise with the correlations of the columns, not for each column by itself.
+    bounds
+        For some columns the smallest and the largest value, None for no bound: noisy values beyond are reflected.
+    by
+        Columns that make strata, whose standard deviations the noise is a share of: "sex", or {"age": [15, 25, 65]}
+        for bands, or {"region": a taxonomy}.
+    zeros
+        "keep": zeros stay as they are, and the noise is a share of the deviation of the others; "mask", the default.
 
     Examples
     --------
@@ -73,16 +86,57 @@ class NoiseAddition(ColumnMethod["FittedNoise"]):
     columns: tuple[str, ...]
     scale: float
     correlated: bool = False
+    bounds: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    by: tuple[Any, ...] = ()
+    zeros: str = "mask"
+
+    neutral: ClassVar[tuple[str, ...]] = ("bounds", "by", "zeros")
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")
         require_number(self, "scale", above=0)
         require_flag(self, "correlated")
+        self.settle_strata()
+        self._settle_bounds()
+
+    def _settle_bounds(self) -> None:
+        if not isinstance(self.bounds, Mapping):
+            raise JobError(f"{self.who}: bounds must name columns, such as {{wage: [0, null]}}; got {self.bounds!r}.")
+        for column, given in self.bounds.items():
+            if column not in self.columns:
+                raise JobError(f"{self.who}: bounds name '{column}'. {nearest(str(column), self.columns)}")
+            if not _is_pair(given):
+                raise JobError(
+                    f"{self.who}: bounds of '{column}' must be [smallest, largest], null for none; got {given!r}."
+                )
+        object.__setattr__(self, "bounds", {name: tuple(given) for name, given in self.bounds.items()})
+
+    @property
+    def kernels(self) -> KernelUse:
+        """What it runs."""
+        return KernelUse((Task("normals"),))
 
     @property
     def passes(self) -> int:
         """Passes over the data to fit."""
-        return 2 if self.correlated else 1
+        return 1 + self.correlated + 2 * self.stratified + bool(self.bounds)
+
+    def attacks(self) -> Mapping[str, Mapping[str, Any]]:
+        """An intruder who filters the noise out."""
+        known = {"scale": float(self.scale), "correlated": self.correlated}
+        return {"noise_filter": {"columns": list(self.masks), **known}}
+
+    def require_inside(self, moments: Moments) -> None:
+        """Refuse values beyond the bounds of their column."""
+        for number, column in enumerate(self.columns):
+            low, high = self.limits(column)
+            if moments.low[number] < low or moments.high[number] > high:
+                raise InputError(f"{self.who}: column '{column}' has values outside its bounds. Widen them.")
+
+    def limits(self, column: str) -> tuple[float, float]:
+        """A column's bounds, infinite where there are none."""
+        low, high = self.bounds.get(column, (None, None))
+        return -math.inf if low is None else low, math.inf if high is None else high
 
     def fit_table(self, table: Table, key: Subkey) -> FittedNoise:
         """Learn the standard deviations, in one pass, and the correlations in another."""
@@ -91,16 +145,35 @@ class NoiseAddition(ColumnMethod["FittedNoise"]):
         if not all(0.0 < deviation < math.inf for deviation in deviations.values()):
             raise JobError(f"{self.who}: scale {self.scale:g} makes the noise of a column infinite or nothing.")
         kinds = {column: table.masked_schema.field(column).type for column in self.columns}
-        # Another scale must draw anew, too: two releases of the same draws give the originals away.
-        purpose = f"{'correlated noise' if self.correlated else 'noise'} {self.scale!r}"
-        return FittedNoise(
+        strata = self.column_strata(table, _FEWEST_IN_A_STRATUM) if self.stratified else None
+        fitted = FittedNoise(
             self,
             deviations,
             {column: float(rounding_step(kind)) for column, kind in kinds.items()},
-            _clipped(moments, deviations, kinds),
+            _clipped(moments, deviations, kinds, self.bounds),
             self._mixing(table) if self.correlated else None,
-            self.bound_key(key, purpose, table, moments),
+            key,
+            strata,
+            {} if strata is None else self._within(strata.moments(table, "noise: strata"), moments),
         )
+        return replace(fitted, bias=self._bias(table, fitted, moments)) if self.bounds else fitted
+
+    def _within(self, strata: Mapping[str, Moments], whole: Moments) -> dict[str, Floats]:
+        """The deviations of each stratum; where its values are all the same, those of the column."""
+        pairs = zip(strata.items(), whole.sd.tolist(), strict=True)
+        return {name: self.scale * np.where(some.sd > 0.0, some.sd, sd) for (name, some), sd in pairs}
+
+    def _bias(self, table: Table, fitted: FittedNoise, moments: Moments) -> dict[str, float]:
+        """What reflection adds to each bounded column's mean, in its standard deviations; one pass."""
+        self.require_inside(moments)
+        for column in self.columns:
+            low, high = self.limits(column)
+            if high - low < _WIDTH * fitted.deviations[column]:
+                raise JobError(f"{self.who}: bounds of '{column}' lie within six deviations of its noise.")
+        names = [*self.columns, *self.strata.columns]
+        sums = table.select(names).reduce(fitted.bias_sums, np.add, "noise: bias")
+        pairs = zip(self.columns, sums / moments.values / moments.sd, strict=True)
+        return {name: float(bias) for name, bias in pairs if name in self.bounds}
 
     def _mixing(self, table: Table) -> Floats:
         """What turns independent draws into draws with the correlations of the complete records."""
@@ -114,15 +187,39 @@ class NoiseAddition(ColumnMethod["FittedNoise"]):
         return mixing_matrix(correlations)
 
 
-def _clipped(moments: Moments, deviations: Mapping[str, float], kinds: Mapping[str, Any]) -> tuple[str, ...]:
-    """Columns whose noisy values would leave the range of their type."""
+def _is_pair(given: Any) -> bool:
+    """Whether these are two bounds, one of them a number, the smaller first."""
+    if not isinstance(given, list | tuple) or len(given) != 2:  # noqa: PLR2004
+        return False
+    numbers = [one for one in given if one is not None]
+    plain = all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers)
+    return bool(numbers) and plain and numbers == sorted(set(numbers))
+
+
+def _clipped(
+    moments: Moments,
+    deviations: Mapping[str, float],
+    kinds: Mapping[str, Any],
+    bounds: Mapping[str, tuple[float | None, float | None]],
+) -> tuple[str, ...]:
+    """Columns whose noisy values would leave the range of their type; a bound keeps them in."""
     clipped = []
     for number, (column, kind) in enumerate(kinds.items()):
         low, high = type_range(kind)
         reach = _REACH * deviations[column]
-        if moments.low[number] - reach < low or moments.high[number] + reach > high:
+        below, above = bounds.get(column, (None, None))
+        lowest = moments.low[number] - reach if below is None else below
+        highest = moments.high[number] + reach if above is None else above
+        if lowest < low or highest > high:
             clipped.append(column)
     return tuple(clipped)
+
+
+def _range(limits: tuple[float, float]) -> str:
+    low, high = limits
+    if math.isinf(high):
+        return f"{low:g}"
+    return f"{high:g}" if math.isinf(low) else f"{low:g} and {high:g}"
 
 
 @dataclass(frozen=True)
@@ -136,16 +233,57 @@ class FittedNoise(FittedMethod):
     """Columns whose noisy values are clipped to the range of their type."""
     mixing: Floats | None
     key: Subkey
+    strata: ColumnStrata | None = None
+    within: Mapping[str, Floats] = field(default_factory=dict)
+    """The deviations of each stratum."""
+    bias: Mapping[str, float] = field(default_factory=dict)
+    """What reflection adds to the means of bounded columns, in standard deviations."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return self.method.reads
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The columns it masks."""
+        return self.method.masks
 
     def check(self, table: Table) -> None:
         """Refuse a table that noise cannot be added to."""
         self.method.check(table)
 
+    def require_promises(self, table: Table) -> None:
+        """Refuse values beyond the bounds: they would stay there."""
+        super().require_promises(table)
+        if self.method.bounds:
+            self.method.require_inside(table.reduce(self.changes, column_moments, merge_moments, "noise: bounds"))
+
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block with noise."""
+        original = rows
         for column, normals in self._normals(rows.num_rows, first):
-            rows = with_floats(rows, column, add_noise(floats(rows, column), normals, self.deviations[column]))
+            values, deviations = self._deviations(original, column)
+            noisy = reflected(add_noise(values, normals, deviations), *self.method.limits(column))
+            rows = with_floats(rows, column, noisy)
         return rows
+
+    def _deviations(self, rows: Rows, column: str) -> tuple[Floats, float | Floats]:
+        """A block's values and the deviation of their noise: none for zeros that are kept."""
+        if self.strata is None:
+            return floats(rows, column), self.deviations[column]
+        values, strata = self.strata.of(rows, column)
+        return values, np.append(self.within[column], 0.0)[strata]
+
+    def bias_sums(self, rows: Rows) -> Floats:
+        """What reflection adds to the sum of each column of a block, in expectation."""
+        sums = []
+        for column in self.changes:
+            values, deviations = self._deviations(rows, column)
+            spread = np.broadcast_to(deviations, values.shape)
+            noisy = np.flatnonzero(~np.isnan(values) & (spread > 0.0))
+            sums.append(reflection_bias(values[noisy], spread[noisy], *self.method.limits(column)).sum())
+        return np.array(sums)
 
     def _normals(self, count: int, first: int) -> Iterator[tuple[str, Floats]]:
         """The draws of each column."""
@@ -166,8 +304,24 @@ class FittedNoise(FittedMethod):
             f"Normal noise with a standard deviation of {self.method.scale:g} times that of the column was added to "
             f"each value of {', '.join(self.method.columns)}. Means are unbiased; variances are larger by the factor "
             f"{1 + self.method.scale**2:.6g}, {self._on_correlations()}. Integers and decimals were rounded to their "
-            "type. Noisy values may lie where real ones cannot, such as below zero." + (clipped if self.clipped else "")
+            "type. Noisy values may lie where real ones cannot, such as below zero."
+            + (clipped if self.clipped else "")
+            + "".join(self._particulars())
         )
+
+    def _particulars(self) -> list[str]:
+        """What differs by strata, zeros and bounds."""
+        found = []
+        if self.method.by:
+            names = ", ".join(one.column for one in self.method.strata.classings)
+            found.append(f" The standard deviations are those of strata by {names}, small ones joined.")
+        if self.method.zeros == "keep":
+            found.append(" Zeros were left as they are; the noise is a share of the deviation of all other values.")
+        return found + [
+            f" Values of {name} beyond {_range(self.method.limits(name))} were reflected there, which moves the mean "
+            f"of the column by about {bias:+.2g} standard deviations."
+            for name, bias in self.bias.items()
+        ]
 
     def _on_correlations(self) -> str:
         if self.mixing is None:
@@ -185,20 +339,23 @@ class FittedNoise(FittedMethod):
             "which shifts mean and variance. Write the column as a wider or signed type."
             for column in self.clipped
         ]
-        return clipped + [
+        rounded = [
             f"{self.who}: about {share:.1%} of the values of '{column}' stay as they are: noise is smaller than the "
             "step of its type. Raise scale, or mask it by another method."
             for column, share in kept.items()
             if share > _MOSTLY
         ]
+        return [*clipped, *(self.strata.joined() if self.strata else ()), *rounded]
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         return [
             "Noise keeps each record near its original: an intruder who knows some values may still link it. Measure "
             "the linkage.",
-            "Noise drawn for each column by itself can partly be filtered out where columns depend on each other."
+            "Noise drawn for each column by itself can be filtered out where columns depend on each other: "
+            "noise_filter measures how much of it."
             if self.mixing is None
-            else "The size of the noise is public, and its correlations are those of the release.",
+            else "The size of the noise is public, and its correlations are those of the release: records are linked "
+            "by what columns say about each other. noise_filter measures it.",
             *self.warnings(),
         ]

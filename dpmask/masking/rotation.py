@@ -5,7 +5,7 @@ columns are mixtures: they keep their names, but none of them is the variable it
 
 Protects against: reading off a value, as long as nobody knows R. Nothing else: about as many known records as there are
 columns give R away, and with it everybody, also where memberships were rotated and their bounds can be guessed
-(``known_records`` measures it, and a job without it is warned). Distances, outliers and clusters stay visible; columns
+(``known_records`` measures it, in every job). Distances, outliers and clusters stay visible; columns
 with far larger values than the others shine through.
 
 Paper: Ahmad, Haque and Tauhid 2014, who rotate memberships. The masked columns are doubles; a record with a missing
@@ -15,8 +15,9 @@ block, and its columns twice.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +25,17 @@ from numpy.typing import NDArray
 from dpmask.engine.draws import Subkey, record_normals
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.rotation import haar_orthogonal, rotated
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.column_method import ColumnMethod
 from dpmask.masking.method import FittedMethod
 from dpmask.parameters import require_columns
-from dpmask.table.checks import require_complete, require_finite_rows
+from dpmask.table.checks import require_complete, require_complete_by_footers, require_finite_rows
 from dpmask.table.columns import as_floats, float_schema, floats, room
 from dpmask.table.table import Table
 
 _UNEVEN = 10.0
-_ADVICE = "Fill them in, drop those records, or take the column out."
+_NOT_ROTATED = ", which cannot be rotated. Fill them in, drop those records, or take the column out."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,25 +59,36 @@ class RandomRotation(ColumnMethod["FittedRotation"]):
 
     columns: tuple[str, ...]
 
-    undone_by: ClassVar[str | None] = "known_records"
-
     def __post_init__(self) -> None:
         require_columns(self, "columns")
         if len(self.columns) == 1:
             raise JobError(f"{self.who}: columns must be two or more; a single one can only change its sign.")
 
+    @property
+    def kernels(self) -> KernelUse:
+        """What it runs."""
+        return KernelUse((Task("rotation"), Task("normals")))
+
+    def check(self, table: Table) -> None:
+        """Refuse a table whose schema or footers do not fit, before anything is read."""
+        super().check(table)
+        require_complete_by_footers(table, self.columns, self.who, _NOT_ROTATED)
+
     def masked_schema(self, schema: Any) -> Any:
         """Rotated columns are doubles."""
         return float_schema(schema, self.columns)
 
+    def attacks(self) -> Mapping[str, Mapping[str, Any]]:
+        """An intruder who knows some records."""
+        return {"known_records": {"columns": list(self.masks)}}
+
     def fit_table(self, table: Table, key: Subkey) -> FittedRotation:
-        """Draw the matrix, bound to the table by one pass for its range."""
+        """Draw the matrix; one pass refuses columns that cannot be rotated."""
         moments = self.moments(table, "rotation: range")
-        require_complete(moments, self.columns, table.rows, self.who, f", which cannot be rotated. {_ADVICE}")
-        own = self.bound_key(key, "rotation", table, moments)
+        require_complete(moments, self.columns, table.rows, self.who, _NOT_ROTATED)
         size = len(self.columns)
-        matrix = haar_orthogonal(record_normals(own, 0, size * size).reshape(size, size))
-        return FittedRotation(self, matrix, float(moments.sd.max() / moments.sd.min()) > _UNEVEN, own)
+        matrix = haar_orthogonal(record_normals(key, 0, size * size).reshape(size, size))
+        return FittedRotation(self, matrix, float(moments.sd.max() / moments.sd.min()) > _UNEVEN, key)
 
 
 @dataclass(frozen=True)
@@ -86,6 +99,11 @@ class FittedRotation(FittedMethod):
     matrix: NDArray[np.float64]
     uneven: bool
     key: Subkey
+
+    @property
+    def of_one_table(self) -> str:
+        """Two tables rotated alike differ by what the originals differ by."""
+        return "its matrix was drawn for that table alone"
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block rotated."""

@@ -1,230 +1,310 @@
 """Rank swapping: values of a column change places with values of about the same rank, each column by itself.
 
-The values of a column are ranked, equal ones by lot, and cut into windows of neighbours. Of each window a random
-``share`` is paired at random, and the two of a pair change places. So every column keeps its values, all of them and to
-the last digit; what changes is whose they are.
+The values of a column are ranked, equal ones by lot. Each of a random ``share`` of them goes by a random distance from
+its rank and changes places with the one that it then lies next to. So every column keeps its values, all of them and
+to the last digit; what changes is whose they are.
 
 Protects against: being sure that the values of a record belong together. Does not protect against: learning a value
-about, as a swapped one is within the window; nor the values themselves, which are all real: the largest income is in
-the release. Relations between columns weaken, the more the wider the window; sums such as net + tax = gross break.
+about, as most move by no more than the window; linkage by many columns at once, as each of them narrows down where a
+record came from (``rank_linkage`` measures what an intruder links who knows share and window; every job takes it); nor
+the values themselves, which are all real: the largest income is in the release. Relations between columns weaken, the
+more the wider the window; sums such as net + tax = gross break.
 
-Moore (1996) swaps within a reach that moves with the rank; windows do the same for values that never meet in one place.
+Moore (1996) swaps within a reach that bounds every swap, so that an intruder who knows it has but to intersect the
+windows of several columns. Nin, Herranz and Torra (2008) therefore draw distances from a law without a bound, such as
+the normal one, which is ours, too (dpmask/kernels/swapping.py); its scale loses as much as swaps in fixed windows.
 With noise before it, this is the additive perturbation of Ahmad, Haque and Tauhid (2014). Missing values stay missing.
 
-Passes over the data: one for the number of values, up to four for the windows, one to send each column to its windows,
-one to mask. No column is ever in one place: exact quantiles cut it into shards of about half a million values, or a
-thousandth of the table if that is more. A window larger than that is dealt by lot to several shards. Memory per task:
-one block, or one shard.
+Passes over the data: one for the number of values, two for the ranks, one to send each value to where it meets its
+partner, one to mask. No column is ever in one place: where values meet is cut into shards of about half a million, or a
+thousandth of the table if that is more. Ranks are exact up to 8,192 different values, and to less than a thousandth of
+the column otherwise. Memory per task: one block, or one shard.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.engine.collection import Collection
-from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at, words_at
+from dpmask.engine.draws import Subkey, record_normals, record_uniforms
 from dpmask.engine.exchange import Piece
 from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
-from dpmask.kernels.order.float_order import Positions, order_keys
-from dpmask.kernels.swapping import Cuts, shard_of, swapped
+from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.order.ranks import RankKnots, rank_intervals
+from dpmask.kernels.patterns import shard_firsts
+from dpmask.kernels.swapping import mean_distance, meeting_places, shard_of, shards_for, swapped
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
-from dpmask.masking.column_method import ColumnMethod
+from dpmask.masking.column_method import ColumnStrata, StratifiedColumnMethod
 from dpmask.masking.method import FittedMethod
 from dpmask.parameters import require_columns, require_number
 from dpmask.table.columns import floats, stored
-from dpmask.table.quantiles import order_statistics, value_positions
+from dpmask.table.ranks import rank_knots, rank_knots_of
 from dpmask.table.routing import joined_rows, rows_by_target, sent_back
 from dpmask.table.table import Table
 
-_FEW = 4
+_FEW = 1.5
+_FEWEST_KNOTS = 4
 _BYTES = 24  # of a value on its way, its position and its rank
 _SECONDS = 1e-6
 """What plans count for each value that is sent to its window, swapped and sent back."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankSwapping(ColumnMethod["FittedSwapping"]):
+class RankSwapping(StratifiedColumnMethod["FittedSwapping"]):
     """Values swapped with others of about the same rank, each column by itself.
 
     Parameters
     ----------
     columns
         The columns of numbers to mask.
-    share
-        How many of the values are swapped, as a share.
     window
-        How far apart in rank two swapped values may be, as a share of the column's values (the p per cent of rank
-        swapping).
+        How far values move in rank, as a share of the column's values (the p per cent of rank swapping): 97 % of those
+        that are swapped by at most this, and by three eighths of it on average.
+    share
+        How many of the values are swapped, as a share. The others stay as they are, and an intruder who knows a value
+        may find its record by it.
+    by
+        Columns that make strata, in which values are swapped: "sex", or {"age": [15, 25, 65]} for bands, or
+        {"region": a taxonomy}.
+    zeros
+        "keep": zeros stay where they are; "mask", the default: they are values as any other.
 
     Examples
     --------
     >>> import dpmask, pandas
     >>> people = pandas.DataFrame({"income": range(1000, 1100)})
-    >>> masked = dpmask.RankSwapping(columns=["income"], share=0.9, window=0.2).fit(people, seed=7).mask(people)
+    >>> masked = dpmask.RankSwapping(columns=["income"], window=0.2).fit(people, seed=7).mask(people)
     >>> sorted(masked["income"]) == sorted(people["income"])
     True
 
     """
 
     columns: tuple[str, ...]
-    share: float
     window: float
+    share: float = 1.0
+    by: tuple[Any, ...] = ()
+    zeros: str = "mask"
 
-    passes: ClassVar[int] = 6
+    neutral: ClassVar[tuple[str, ...]] = ("by", "zeros")
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")
+        self.settle_strata()
         require_number(self, "share", above=0, at_most=1)
         require_number(self, "window", above=0, at_most=1)
+
+    @property
+    def passes(self) -> int:
+        """Passes over the data to fit: one more counts strata."""
+        return 4 + self.stratified
+
+    @property
+    def kernels(self) -> KernelUse:
+        """What it runs."""
+        return KernelUse((Task("normals"),), (Task("order"),))
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_transforms.py."""
         return _SECONDS * rows * len(self.columns)
 
-    def fit_table(self, table: Table, key: Subkey) -> FittedSwapping:
-        """Find the ranks at which each column is cut."""
-        moments = self.moments(table, "swapping: values")
-        sizes = [self._window_size(*one) for one in zip(self.columns, moments.values.tolist(), strict=True)]
-        windows = dict(zip(self.columns, _windows(table, self.columns, moments.values.tolist(), sizes), strict=True))
-        return FittedSwapping(
-            self, windows, self.bound_key(key, f"swapping {self.share!r} {self.window!r}", table, moments)
-        )
+    def attacks(self) -> Mapping[str, Mapping[str, Any]]:
+        """An intruder who knows how far values move."""
+        known = {"window": self.window, "share": self.share}
+        return {"rank_linkage": {"columns": list(self.masks), **known}}
 
-    def _window_size(self, column: str, values: int) -> int:
-        window = int(self.window * values)
-        if window < 2:  # noqa: PLR2004
+    def fit_table(self, table: Table, key: Subkey) -> FittedSwapping:
+        """Find where the ranks of each column lie."""
+        moments = self.moments(table, "swapping: values")
+        strata = self.column_strata(table, math.ceil(2 / self.window)) if self.stratified else None
+        sizes = dict(zip(self.columns, moments.values.tolist(), strict=True))
+        if strata is not None:
+            sizes = {name: int(one.sizes.min()) for name, one in strata.parts.items()}
+        for column, values in sizes.items():
+            self._require_neighbours(column, values)
+        if strata is None:
+            knots = rank_knots(table, self.columns, "swapping")
+        else:
+            split = table.select(strata.reads).transform(strata.split)
+            knots = rank_knots_of(split, table.rows, "swapping")
+        found = iter(_without_lone_ends(one) for one in knots)
+        counts = [1] * len(sizes) if strata is None else strata.sizes
+        of_columns = {name: [next(found) for _ in range(n)] for name, n in zip(sizes, counts, strict=True)}
+        return FittedSwapping(self, of_columns, key, strata)
+
+    def _require_neighbours(self, column: str, values: int) -> None:
+        if int(self.window * values) < 2:  # noqa: PLR2004
             raise InputError(
                 f"{self.who}: a window of {self.window:g} of the {values:,} values of '{column}' has no two of them. "
                 "Make window larger."
             )
-        return window
 
 
-class Windows(NamedTuple):
-    """The windows of a column: the most values in one, how many shards one is dealt to, and the cuts between shards."""
-
-    size: int
-    dealt: int
-    cuts: Cuts
-
-
-def _windows(table: Table, columns: Sequence[str], counts: Sequence[int], sizes: Sequence[int]) -> list[Windows]:
-    """The windows of columns with so many values each, cut at every window, or at every so many small ones."""
-    limits = current_limits()
-    shards = [max(limits.swap_shard_values, count // limits.swap_shards) for count in counts]
-    ranks = {one[0]: _ranks(*one) for one in zip(counts, sizes, shards, strict=True)}
-    none = Positions(np.empty(0, np.int64), np.empty(0, np.int64))
-    found, places = [np.empty(0)] * len(columns), [none] * len(columns)
-    if any(ranks.values()):
-        ordered = order_statistics(table, columns, ranks.__getitem__, "swapping: cuts")
-        found = [np.unique(one.values) for one in ordered]
-        places = value_positions(table, columns, found, "swapping: ranks")
-    return [
-        Windows(size, -(-size // shard), Cuts(np.array(ranks[count], np.int64), order_keys(values), *place))
-        for count, size, shard, values, place in zip(counts, sizes, shards, found, places, strict=True)
-    ]
-
-
-def _ranks(values: int, window: int, shard: int) -> tuple[int, ...]:
-    """The ranks at which a column of so many values is cut into shards."""
-    windows = -(-values // window)
-    together = max(1, shard // window)
-    return tuple(values * first // windows for first in range(together, windows, together))
+def _without_lone_ends(knots: RankKnots) -> RankKnots:
+    """The knots less an extreme that one record alone has: what travels and is kept need not show it."""
+    lone = knots.through - knots.below == 1
+    if len(lone) < _FEWEST_KNOTS:
+        return knots
+    inner = slice(int(lone[0]), len(lone) - int(lone[-1]))
+    return RankKnots(knots.size, knots.values[inner], knots.below[inner], knots.through[inner])
 
 
 @dataclass(frozen=True)
 class FittedSwapping(FittedMethod):
-    """Windows ready to be swapped in. The cuts between them are values of records."""
+    """Ranks ready to be swapped by. The knots are values of records."""
 
     method: RankSwapping
-    windows: Mapping[str, Windows]
+    knots: Mapping[str, Sequence[RankKnots]]
+    """Of each column, by its strata."""
     key: Subkey
+    strata: ColumnStrata | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        return self.method.reads
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The columns it masks."""
+        return self.method.masks
+
+    def check(self, table: Table) -> None:
+        """Refuse a table that cannot be masked, before anything is read."""
+        self.method.check(table)
+
+    @property
+    def of_one_table(self) -> str:
+        """Values of another table would move by other shares than the window allows."""
+        return "the ranks that values are swapped by are those of that table"
 
     def mask_table(self, table: Table) -> Table:
         """The table with every column swapped."""
         masked = table
-        for column in self.inputs:
+        for column in self.changes:
             masked = masked.with_values(column, self._swapped(table, column))
         return masked
 
     def _swapped(self, table: Table, column: str) -> Collection[Piece]:
         """For each block the places of one column that have another's value, and these values."""
-        windows = _WindowExchange(column, self.windows[column], self.method.share, self.key.subkey(column))
-        rows, size = table.select([column]).with_positions(), _BYTES * table.rows
-        moved = rows.exchange(windows.split, windows.swap, windows.targets, "swapping: windows", size=size)
+        knots, limits = self.knots[column], current_limits()
+        sizes = np.array([one.size for one in knots])
+        capacity = max(limits.swap_shard_values, int(sizes.sum()) // limits.swap_shards)
+        shards = np.array([shards_for(one, self.method.window, capacity) for one in sizes.tolist()])
+        firsts, total = shard_firsts(shards, sizes, capacity)
+        meeting = _Meeting(column, knots, self.method, shards, firsts, total, self.key.subkey(column), self.strata)
+        rows, size = table.select(meeting.reads).with_positions(), _BYTES * table.rows
+        moved = rows.exchange(meeting.split, _swap, total, "swapping: meet", size=size)
         back = sent_back(table, moved, joined_rows, "swapping: back", size=size)
         return back.with_positions().transform(_at_places)
 
     def statement(self) -> str:
         """What a reader of the release may know."""
+        share, window = self.method.share, self.method.window
+        which = "The values" if share == 1 else f"A random share of {share:.4g} of the values"
         return (
-            f"A random share of {self.method.share:.4g} of the values of {', '.join(self.method.columns)} changed "
-            f"places with values at most {self.method.window:.4g} of the column away in rank, each column by itself. "
-            "Every column has the values it had, so its distribution is exact; relations between columns are weaker."
+            f"{which} of {', '.join(self.method.columns)} changed places with values of about the same rank, each "
+            f"column by itself: on average {mean_distance(window):.3g} of the column away, 97 % of them at most "
+            f"{window:.4g}. Every column has the values it had, so its distribution is exact; relations between "
+            "columns are weaker." + self._particulars()
         )
 
+    def _particulars(self) -> str:
+        """What differs by strata and zeros."""
+        names = ", ".join(one.column for one in self.method.strata.classings)
+        strata = f" Values changed places within strata by {names} only, small ones joined." if names else ""
+        return strata + (" Zeros stayed where they were." if self.method.zeros == "keep" else "")
+
     def warnings(self) -> list[str]:
-        """Columns whose windows are so small that few values find a partner."""
-        return [
-            f"{self.who}: a window of '{column}' has {one.size} values, of which about "
-            f"{self.method.share * one.size:.2g} are to be swapped: many find no partner. Make window or share larger."
-            for column, one in self.windows.items()
-            if self.method.share * one.size < _FEW
+        """Columns in which values hardly move."""
+        least = {name: min(one.size for one in some) for name, some in self.knots.items()}
+        ranks = {name: size * mean_distance(self.method.window) for name, size in least.items()}
+        still = [
+            f"{self.who}: values of '{name}' move by {moved:.2g} ranks on average, hardly at all. Make window larger."
+            for name, moved in ranks.items()
+            if moved < _FEW
         ]
+        return [*(self.strata.joined() if self.strata else ()), *still]
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
+        share, columns = self.method.share, len(self.changes)
+        kept = f"About {1 - share:.0%} of the values stay where they are, and more where many are equal"
         return [
             "Every value in the release is somebody's real one, extremes among them.",
-            "A record's value is near its own in rank: interval_disclosure measures how near.",
-            f"About {1 - self.method.share:.0%} of the values stay where they are, and more where many are equal.",
+            "A record's value is near its own in rank: interval_disclosure measures how near, and rank_linkage what "
+            "that gives away over all columns.",
+            f"{kept}: {1 - share**columns:.0%} of the records keep at least one of {columns}, by which they can be "
+            "found. Swap all of them (share: 1)."
+            if share < 1 < columns
+            else f"{kept}.",
             *self.warnings(),
         ]
 
 
-class _WindowExchange(NamedTuple):
-    """How the values of one column are exchanged within their windows."""
+class _Meeting(NamedTuple):
+    """Where the values of one column meet their partners: each stratum on a line of its own."""
 
     column: str
-    windows: Windows
-    share: float
+    knots: Sequence[RankKnots]
+    method: RankSwapping
+    shards: Integers  # of each stratum
+    firsts: Integers  # the first shard of each
+    total: int
     key: Subkey
+    strata: ColumnStrata | None
 
     @property
-    def targets(self) -> int:
-        """How many tasks values are sent to."""
-        return self.windows.cuts.shards * self.windows.dealt
+    def reads(self) -> list[str]:
+        """The column, and those of the strata."""
+        return [self.column] if self.strata is None else self.strata.parts[self.column].reads
 
     def split(self, rows: Rows, position: Position) -> list[Piece]:
-        """A block's values by shard: positions, what they are ranked by, and the values as they are stored."""
+        """A block's values that are swapped, by shard: positions, strata, meeting places, values as they are stored."""
+        values, strata = self._values(rows)
+        swapping = self._drawn("swap", position.first, len(values)) < self.method.share
+        chosen = np.flatnonzero((strata >= 0) & swapping)
+        lots = self._drawn("ties", position.first, len(values))[chosen]
+        normals = record_normals(self.key.subkey("distance"), position.first, len(values))[chosen]
+        low, high, of = np.empty(len(chosen)), np.empty(len(chosen)), strata[chosen]
+        lines = list(enumerate(rows_by_target(of, len(self.knots))))
+        for line, part in lines:
+            low[part], high[part] = rank_intervals(values[chosen[part]], self.knots[line])
+        places = meeting_places(low, high, lots, normals, self.method.window)
+        owner = np.empty(len(chosen), np.int64)
+        for line, part in lines:
+            owner[part] = self.firsts[line] + shard_of(places[part], self.method.window, int(self.shards[line]))
+        positions, kept = chosen + position.first, stored(rows, self.column)[chosen]
+        return [(positions[p], of[p], places[p], kept[p]) for p in rows_by_target(owner, self.total)]
+
+    def _values(self, rows: Rows) -> tuple[Floats, Integers]:
+        """A block's values, and the stratum of each; -1 for those that stay."""
+        if self.strata is not None:
+            return self.strata.of(rows, self.column)
         values = floats(rows, self.column)
-        known = np.flatnonzero(~np.isnan(values))
-        keys = order_keys(values[known])
-        owner = shard_of(keys, self._drawn("cut", position.first, len(values))[known], self.windows.cuts)
-        if self.windows.dealt > 1:
-            lots = self._drawn("deal", position.first, len(values))[known] * self.windows.dealt
-            owner = owner * self.windows.dealt + lots.astype(np.int64)
-        positions, kept = known + position.first, stored(rows, self.column)[known]
-        return [(positions[part], keys[part], kept[part]) for part in rows_by_target(owner, self.targets)]
+        return values, np.where(np.isnan(values), -1, 0)
 
     def _drawn(self, purpose: str, first: int, count: int) -> NDArray[np.float64]:
         return record_uniforms(self.key.subkey(purpose), first, count)
 
-    def swap(self, pieces: list[Piece]) -> Piece:
-        """The positions in a shard that get another value, and these values."""
-        positions, keys, values = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-        ties = words_at(self.key.subkey("ties"), positions)
-        draws = uniforms_at(self.key.subkey("swap"), positions)
-        source = swapped(keys, ties, draws, self.share, self.windows.size)
-        moved = np.flatnonzero(source != np.arange(len(source)))
-        return positions[moved], values[source[moved]]
+
+def _swap(pieces: list[Piece]) -> Piece:
+    """The positions in a shard that get another value, and these values; strata swap by themselves."""
+    positions, strata, places, values = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    source = np.arange(len(places))
+    for stratum in np.unique(strata):
+        members = np.flatnonzero(strata == stratum)
+        source[members] = members[swapped(places[members])]
+    moved = np.flatnonzero(source != np.arange(len(source)))
+    return positions[moved], values[source[moved]]
 
 
 def _at_places(content: Piece, position: Position) -> Piece:

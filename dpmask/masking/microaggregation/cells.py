@@ -1,9 +1,10 @@
 """Masking records in compact cells of bounded size, wherever the records came from.
 
-A tree of cuts, grown on a sample, sends every record to a shard; inside its shard it is cut exactly into cells of equal
-size, and a method sees one cell at a time. Only the masked columns and the position travel, to the cell and back. All
-of it follows from the records, their positions and the key, never from blocks or workers, so the same records are
-masked alike however the table is cut. Cost grows linearly with the records; a task works on one shard.
+Every part of the table (dpmask.masking.parts) is cut by itself. A tree of cuts, grown on a sample, sends its records to
+shards; inside its shard it is cut exactly into cells of equal size, and a method sees one cell at a time; small parts
+share a shard. Only the masked columns, the part and the position travel, to the cell and back. All of it follows from
+the records, their positions and the key, never from blocks or workers, so the same records are masked alike however the
+table is cut. Cost grows linearly with the records; a task works on one shard.
 """
 
 from __future__ import annotations
@@ -19,74 +20,132 @@ from numpy.typing import NDArray
 from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, record_uniforms, record_words, words_at
 from dpmask.engine.exchange import Piece
+from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Position
+from dpmask.kernels.arrays import Flags, Floats
 from dpmask.kernels.cells import CellTree, count_gains, grow_tree, route, share_by_counts
 from dpmask.kernels.keys import counted_floats
+from dpmask.kernels.patterns import MISSING, THERE, ZERO, shard_firsts
+from dpmask.lake.reading import Rows
 from dpmask.masking.microaggregation.figures import CellFigures, GroupFigures, cell_figures, group_figures
 from dpmask.masking.microaggregation.variables import Variables
-from dpmask.table.checks import require_finite_rows
-from dpmask.table.columns import Floats
+from dpmask.masking.parts import Parts
+from dpmask.table.checks import require_no_infinities, require_weights
+from dpmask.table.columns import floats
 from dpmask.table.encoders.numeric import Scale
 from dpmask.table.grouping import merged_sizes
 from dpmask.table.routing import joined_rows, rows_by_target, sent_back
 from dpmask.table.table import Table
 
 Integers = NDArray[np.int64]
-_Cell = tuple[NDArray[np.intp], Integers, Floats]
-"""Which of a shard's records are in a cell, their positions, and the records in clustering units."""
 
-_CELLS_PER_SHARD = 8
 _MOST_SHARDS = 1024
 _SAMPLED_PER_SHARD = 256
 
 
+class Cell(NamedTuple):
+    """Records that are masked together."""
+
+    members: NDArray[np.intp]  # which of the shard's records they are
+    positions: Integers
+    block: Floats  # columns x rows, in clustering units
+    part: int
+    variables: Variables
+    weights: Floats | None = None
+
+
 class CellMethod(Protocol):
-    """What is done in one cell; blocks are columns x rows in clustering units."""
+    """What is done in one cell."""
 
     def clusters(self, records: int) -> int:
         """How many rows the models of so many records have together; 0 where there are no models."""
 
-    def gains(self, blocks: Sequence[Floats], keys: Sequence[Subkey]) -> Floats:
+    def gains(self, cells: Sequence[Cell], keys: Sequence[Subkey]) -> Floats:
         """What each row beyond the first would gain in one of these cells."""
 
-    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
+    def fit_cells(self, cells: Sequence[Cell], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
         """The models of a shard's cells: so many rows of numbers together."""
 
-    def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
+    def mask_cell(self, cell: Cell, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record, and the row that each group is released with, in original units."""
 
-    def weight_shares(self, block: Floats, model: Floats) -> Floats:
-        """How much of each centre its most important record makes up; nothing where there are no centres."""
+    def weight_shares(self, cell: Cell, model: Floats, groups: Integers) -> Floats:
+        """How much of each centre, or of each group's row, its most important record makes up."""
 
 
 class Shards(NamedTuple):
-    """How the records of some columns find their shard and cell."""
+    """How the records of some columns find their part, shard and cell."""
 
-    columns: tuple[str, ...]
-    scale: Scale
-    tree: CellTree
+    parts: Parts
+    variables: tuple[Variables, ...]  # of each part
+    trees: tuple[CellTree, ...]  # of each part: its shards
+    firsts: Integers  # of each part: its first shard
+    total: int
     cell_size: int
     key: Subkey
     who: str
+    weight: str | None = None
+    """What records weigh by in the means of their groups."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are masked."""
+        return self.parts.columns
+
+    @property
+    def scale(self) -> Scale:
+        """Their units, the same in all parts."""
+        return self.variables[0].scale
 
     def exchange(
         self, table: Table, join: Callable[..., Piece], models: Collection[ShardModel] | None = None
     ) -> Collection[Piece]:
-        """Every shard's records from all blocks, joined."""
-        records, split = table.floats(self.columns).with_positions(), partial(_split, self)
-        return records.exchange(split, join, self.tree.cells, "cells: gather", size=self.size(table), beside=models)
+        """Every shard's records from all blocks, joined; the last row of their values is the part."""
+        records, split = table.select(self.reads).with_positions(), partial(_split, self)
+        return records.exchange(split, join, self.total, "cells: gather", size=self.size(table), beside=models)
+
+    @property
+    def reads(self) -> list[str]:
+        """The columns that are read: those of the parts, and the weight."""
+        return list(dict.fromkeys([*self.parts.reads, *([self.weight] if self.weight else [])]))
 
     def size(self, table: Table) -> int:
         """Bytes of a table's records on their way."""
-        return 8 * table.rows * (len(self.columns) + 1)
+        return 8 * table.rows * (len(self.columns) + 2 + (self.weight is not None))
 
-    def grown(self, records: Piece, cells: int) -> CellTree:
-        """Cuts through records."""
-        return grow_tree(self.units(records[1]), self.words(records[0]), min(cells, max(1, len(records[0]))))
+    def records(self, rows: Rows) -> Floats:
+        """A block's values (columns x rows), below them the weights, if there are any, and the part of each record."""
+        values = np.array([floats(rows, name) for name in self.columns])
+        require_no_infinities(values, self.who)
+        parts = self.parts.of(rows, values, self.who)[None].astype(np.float64)
+        if self.weight is None:
+            return np.concatenate([values, parts])
+        weights = floats(rows, self.weight)
+        require_weights(weights, self.weight, self.who)
+        return np.concatenate([values, weights[None], parts])
 
     def units(self, values: Floats) -> Floats:
-        """A block (columns x rows) in clustering units."""
-        return self.scale.upright.to_units(values)
+        """Records in clustering units; what a part does not have is the same for all of its records."""
+        patterns = self.parts.patterns[values[-1].astype(np.int64)].T
+        own = values[: len(self.columns)]
+        kept = np.where(patterns == ZERO, 0.0, np.where(patterns == MISSING, self.scale.mean[:, None], own))
+        return self.scale.upright.to_units(kept)
+
+    def lost(self, values: Floats) -> Floats:
+        """Columns: the squares of values that become zero, as too few records of their part have one there."""
+        patterns = self.parts.patterns[values[-1].astype(np.int64)].T
+        own = values[: len(self.columns)]
+        away = np.where((patterns == ZERO) & ~np.isnan(own), own, 0.0) / self.scale.sd[:, None]
+        return (away**2).sum(axis=1)
+
+    def is_free(self, part: int) -> bool:
+        """Whether a part has anything to mask."""
+        return bool((self.parts.patterns[part] == THERE).any())
+
+    def grown(self, records: Piece, cells: int) -> CellTree:
+        """Cuts through records of one part."""
+        positions, values = records
+        return grow_tree(self.units(values), self.words(positions), min(cells, max(1, len(positions))))
 
     def words(self, positions: Integers) -> NDArray[np.uint64]:
         """What decides between records with equal projections."""
@@ -94,9 +153,9 @@ class Shards(NamedTuple):
 
 
 class ShardModel(NamedTuple):
-    """A shard's own tree of cells, and what the method fitted to each of them."""
+    """The trees of cells of a shard's parts, and what the method fitted to each cell."""
 
-    tree: CellTree
+    trees: list[tuple[int, CellTree]]
     cells: list[Floats]
 
 
@@ -126,52 +185,93 @@ class CellGroup(NamedTuple):
 
 
 def fit_in_cells(
-    table: Table, variables: Variables, method: CellMethod, size: int, expected: float, key: Subkey, who: str
+    table: Table,
+    variables: Sequence[Variables],
+    parts: Parts,
+    method: CellMethod,
+    size: int,
+    expected: float,
+    key: Subkey,
+    who: str,
+    weight: str | None = None,
 ) -> CellGroup:
-    """Fit a method to the cells of a table; equal rows of different cells count as one group."""
-    shards = _shards_of(table, variables, size, key.subkey("cells"), who)
+    """Fit a method to the cells of a table; equal rows of different cells count as one group.
+
+    ``variables`` are those of each part.
+    """
+    shards = _shards_of(table, variables, parts, size, key.subkey("cells"), who, weight)
     gathered = shards.exchange(table, joined_rows)
-    fit = partial(_fit_shard, shards, method, _clusters(table.rows, shards, method, gathered))
+    fit = partial(_fit_shard, shards, method, _clusters(shards, method, gathered))
     fitted = gathered.with_positions().persist_checkpointed(fit, "cells: fit")
-    parts = fitted.reduce(attrgetter("figures"), CellFigures.plus, "cells: figures")
+    found = fitted.reduce(attrgetter("figures"), CellFigures.plus, "cells: figures")
     sizes = merged_sizes(fitted.transform(attrgetter("rows")), table.rows, "cells: sizes")
-    figures = group_figures(variables.columns, variables.signs, expected, sizes, parts)
-    return CellGroup(variables, figures, shards, method, fitted.persist(attrgetter("model"), "cells: keep"))
+    base = variables[0]
+    figures = group_figures(base.columns, base.signs, expected, sizes, found, parts.report)
+    return CellGroup(base, figures, shards, method, fitted.persist(attrgetter("model"), "cells: keep"))
 
 
-def _shards_of(table: Table, variables: Variables, cell_size: int, key: Subkey, who: str) -> Shards:
-    """One shard for every few cells, by cuts through a sample of the records."""
-    columns = variables.columns
-    no_cuts = CellTree(np.empty((0, len(columns))), np.empty(0), np.empty(0, np.uint64), np.empty((0, 2), np.int64))
-    shards = Shards(columns, variables.scale, no_cuts, cell_size, key, who)
-    count = min(_MOST_SHARDS, -(-table.rows // (_CELLS_PER_SHARD * cell_size)))
-    if count == 1:
-        return shards
-    sampled = partial(_sample, key.subkey("sample"), min(1.0, _SAMPLED_PER_SHARD * count / table.rows))
-    sample = table.floats(columns).with_positions().persist_joined(sampled, joined_rows, "sample")
-    (tree,) = sample.map(partial(Shards.grown, shards, cells=count), "cells: cuts")
-    return shards._replace(tree=tree)
+def _shards_of(
+    table: Table,
+    variables: Sequence[Variables],
+    parts: Parts,
+    cell_size: int,
+    key: Subkey,
+    who: str,
+    weight: str | None,
+) -> Shards:
+    """One shard for every few cells, by cuts through a sample of the records of large parts."""
+    columns = len(parts.columns)
+    no_cuts = CellTree(np.empty((0, columns)), np.empty(0), np.empty(0, np.uint64), np.empty((0, 2), np.int64))
+    capacity = max(current_limits().cells_per_shard * cell_size, -(-table.rows // _MOST_SHARDS))
+    wanted = -(-parts.sizes // capacity)
+    none = np.zeros(0, np.int64)
+    shards = Shards(parts, tuple(variables), (no_cuts,) * len(wanted), none, 1, cell_size, key, who, weight)
+    if wanted.max() > 1:
+        share = min(1.0, _SAMPLED_PER_SHARD * int(wanted[wanted > 1].sum()) / int(parts.sizes[wanted > 1].sum()))
+        sampled = partial(_sample, shards, key.subkey("sample"), share)
+        sample = table.select(shards.reads).with_positions().persist_joined(sampled, joined_rows, "sample")
+        (trees,) = sample.map(partial(_cuts, shards, wanted), "cells: cuts")
+        shards = shards._replace(trees=tuple(trees))
+    firsts, total = shard_firsts(np.array([tree.cells for tree in shards.trees]), parts.sizes, capacity)
+    return shards._replace(firsts=firsts, total=total)
 
 
-def _sample(key: Subkey, share: float, columns: Sequence[Floats], position: Position) -> Piece:
-    sampled = np.flatnonzero(record_uniforms(key, position.first, len(columns[0])) < share)
-    return sampled + position.first, np.array([column[sampled] for column in columns])
+def _sample(shards: Shards, key: Subkey, share: float, rows: Rows, position: Position) -> Piece:
+    sampled = np.flatnonzero(record_uniforms(key, position.first, rows.num_rows) < share)
+    return sampled + position.first, shards.records(rows)[:, sampled]
 
 
-def _split(shards: Shards, columns: Sequence[Floats], position: Position) -> list[Piece]:
+def _cuts(shards: Shards, wanted: Integers, records: Piece) -> list[CellTree]:
+    """The tree of each part."""
+    return [
+        shards.grown(_of_part(records, records[1][-1] == part), int(cells)) if cells > 1 else shards.trees[part]
+        for part, cells in enumerate(wanted)
+    ]
+
+
+def _of_part(records: Piece, chosen: Flags) -> Piece:
+    return records[0][chosen], np.ascontiguousarray(records[1][:, chosen])
+
+
+def _split(shards: Shards, rows: Rows, position: Position) -> list[Piece]:
     """A block's records by shard, with their positions."""
-    values = np.array(columns)
-    require_finite_rows(list(values), shards.columns, shards.who, "grouped")
-    words = record_words(shards.key.subkey("ties"), position.first, values.shape[1])
-    parts = rows_by_target(route(shards.units(values), words, shards.tree), shards.tree.cells)
-    return [(part + position.first, values[:, part]) for part in parts]
+    values = shards.records(rows)
+    part = values[-1].astype(np.int64)
+    owner = shards.firsts[part]
+    cut = [number for number, tree in enumerate(shards.trees) if tree.cells > 1]
+    if cut:
+        words, units = record_words(shards.key.subkey("ties"), position.first, len(part)), shards.units(values)
+        for number in cut:
+            chosen = np.flatnonzero(part == number)
+            owner[chosen] += route(np.ascontiguousarray(units[:, chosen]), words[chosen], shards.trees[number])
+    return [(some + position.first, values[:, some]) for some in rows_by_target(owner, shards.total)]
 
 
-def _clusters(records: int, shards: Shards, method: CellMethod, gathered: Collection[Piece]) -> Integers:
+def _clusters(shards: Shards, method: CellMethod, gathered: Collection[Piece]) -> Integers:
     """How many clusters each shard gets: those that gain most in all of the cells, beside one for each cell."""
-    clusters = method.clusters(records)
-    if shards.tree.cells == 1 or not clusters:
-        return np.full(shards.tree.cells, clusters)
+    clusters = method.clusters(int(shards.parts.sizes[shards.parts.free].sum()))
+    if shards.total == 1 or not clusters:
+        return np.full(shards.total, clusters)
     counted = gathered.with_positions().map(partial(_count_gains, shards, method), "cells: gains")
     cells, counts = (np.array(part) for part in zip(*counted, strict=True))
     return cells + share_by_counts(counts, max(clusters - int(cells.sum()), 0))
@@ -180,49 +280,79 @@ def _clusters(records: int, shards: Shards, method: CellMethod, gathered: Collec
 def _count_gains(shards: Shards, method: CellMethod, records: Piece, position: Position) -> tuple[int, Integers]:
     """A shard's cells, and how many clusters would gain how much in them."""
     _, cells, keys = _cut(shards, records, position)
-    return len(cells), count_gains(method.gains([block for _, _, block in cells], keys))
+    free = [number for number, cell in enumerate(cells) if shards.is_free(cell.part)]
+    gains = method.gains([cells[at] for at in free], [keys[at] for at in free]) if free else np.empty(0)
+    return len(free), count_gains(gains)
 
 
-def _cut(shards: Shards, records: Piece, position: Position) -> tuple[CellTree, list[_Cell], list[Subkey]]:
-    """A shard's tree, its cells, and the keys of their draws."""
-    tree = shards.grown(records, max(1, -(-len(records[0]) // shards.cell_size)))
-    keys = [shards.key.subkey(f"cell {position.number} {number}") for number in range(tree.cells)]
-    return tree, list(_cells(shards, tree, records)), keys
+def _cut(
+    shards: Shards, records: Piece, position: Position
+) -> tuple[list[tuple[int, CellTree]], list[Cell], list[Subkey]]:
+    """The trees of a shard's parts, its cells, and the keys of their draws."""
+    trees = []
+    for part in np.unique(records[1][-1]).astype(np.int64).tolist():
+        own = _of_part(records, records[1][-1] == part)
+        trees.append((part, shards.grown(own, -(-len(own[0]) // shards.cell_size))))
+    cells = list(_cells(shards, trees, records))
+    keys = [shards.key.subkey(f"cell {position.number} {number}") for number in range(len(cells))]
+    return trees, cells, keys
 
 
 def _fit_shard(
     shards: Shards, method: CellMethod, clusters: Integers, records: Piece, position: Position
 ) -> FittedShard:
-    tree, cells, keys = _cut(shards, records, position)
-    models = method.fit_cells([block for _, _, block in cells], keys, int(clusters[position.number]))
+    trees, cells, keys = _cut(shards, records, position)
+    free = [number for number, cell in enumerate(cells) if shards.is_free(cell.part)]
+    models = [np.empty((0, len(shards.columns)))] * len(cells)
+    if free:
+        some, their = [cells[at] for at in free], [keys[at] for at in free]
+        for at, model in zip(free, method.fit_cells(some, their, int(clusters[position.number])), strict=True):
+            models[at] = model
     figures, rows, sizes = [], [], []
-    for (_, positions, block), model in zip(cells, models, strict=True):
-        groups, released = method.mask_cell(block, positions, model)
-        shares = method.weight_shares(block, model)
-        figures.append(cell_figures(block, groups, shards.scale.to_units(released), released, shares))
+    for cell, model in zip(cells, models, strict=True):
+        groups, released = _masked(shards, method, cell, model)
+        shares = method.weight_shares(cell, model, groups) if shards.is_free(cell.part) else np.empty(0)
+        shown = np.where(np.isnan(released), shards.scale.mean, released)
+        figures.append(cell_figures(cell.block, groups, shards.scale.to_units(shown), shown, shares))
         rows.append(released)
         sizes.append(np.bincount(groups, minlength=len(released)))
     counts = counted_floats(np.concatenate(rows), np.concatenate(sizes))
-    return FittedShard(ShardModel(tree, models), reduce(CellFigures.plus, figures), counts)
+    found = reduce(CellFigures.plus, figures)
+    found = found._replace(squares=found.squares + shards.lost(records[1]))
+    return FittedShard(ShardModel(trees, models), found, counts)
 
 
-def _cells(shards: Shards, tree: CellTree, records: Piece) -> Iterator[_Cell]:
-    """The cells of a shard."""
+def _cells(shards: Shards, trees: Sequence[tuple[int, CellTree]], records: Piece) -> Iterator[Cell]:
+    """The cells of a shard, part by part."""
     positions, values = records
-    block = shards.units(values)
-    cell_of = route(block, shards.words(positions), tree)
-    for number in range(tree.cells):
-        rows = np.flatnonzero(cell_of == number)
-        yield rows, positions[rows], np.ascontiguousarray(block[:, rows])
+    for part, tree in trees:
+        of_part = np.flatnonzero(values[-1] == part)
+        block = shards.units(np.ascontiguousarray(values[:, of_part]))
+        cell_of = route(block, shards.words(positions[of_part]), tree)
+        for number in range(tree.cells):
+            rows = np.flatnonzero(cell_of == number)
+            members = of_part[rows]
+            own = np.ascontiguousarray(block[:, rows])
+            weights = None if shards.weight is None else values[-2, members]
+            yield Cell(members, positions[members], own, part, shards.variables[part], weights)
+
+
+def _masked(shards: Shards, method: CellMethod, cell: Cell, model: Floats) -> tuple[Integers, Floats]:
+    """The group of each record, and the groups' rows as they are released; one group where there is nothing to mask."""
+    if shards.is_free(cell.part):
+        groups, rows = method.mask_cell(cell, model)
+    else:
+        groups, rows = np.zeros(len(cell.members), np.int64), np.zeros((1, len(shards.columns)))
+    return groups, shards.parts.fixed(cell.part, rows)
 
 
 def _mask_shard(shards: Shards, method: CellMethod, pieces: list[Piece], model: ShardModel) -> Piece:
     records = joined_rows(pieces)
-    masked = np.empty(records[1].shape)
-    for (members, positions, block), fitted in zip(_cells(shards, model.tree, records), model.cells, strict=True):
-        if len(members):
-            groups, rows = method.mask_cell(block, positions, fitted)
-            masked[:, members] = rows[groups].T
+    masked = np.empty((len(shards.columns), len(records[0])))
+    for cell, fitted in zip(_cells(shards, model.trees, records), model.cells, strict=True):
+        if len(cell.members):
+            groups, rows = _masked(shards, method, cell, fitted)
+            masked[:, cell.members] = rows[groups].T
     return records[0], masked
 
 

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.fuzzy.center_sums import labels
+from dpmask.kernels.arrays import Floats
+from dpmask.kernels.fuzzy.labels import labels
+from dpmask.masking.parts import PartsReport
 from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Exhibit, Result, Term, worst
-from dpmask.table.columns import Floats
 from dpmask.table.grouping import GroupSizes
 
 Integers = NDArray[np.int64]
@@ -58,11 +59,54 @@ def cell_figures(block: Floats, groups: Integers, units: Floats, rows: Floats, s
     ``shares`` says how much of each centre its most important record makes up; none where there are no centres.
     """
     squares = ((block - units[groups].T) ** 2).sum(axis=1)
-    return whole_figures(block.shape[1], squares, rows, nearest_distances(block, units), shares)
+    records = np.ascontiguousarray(block.T)
+    near = labels(np.ascontiguousarray(units.T), records)
+    nearest: Floats = np.sqrt(((units - records[near]) ** 2).sum(axis=1))
+    reach, own = reach_of_rows(len(records), squares), np.zeros(len(rows), np.bool_)
+    for row in np.flatnonzero(nearest < reach):
+        own[row] = singled_out(around(block, units[row], reach), len(rows), len(records))
+    return whole_figures(len(records), squares, rows, nearest, shares, own)
 
 
-def whole_figures(records: int, squares: Floats, rows: Floats, nearest: Floats, shares: Floats) -> CellFigures:
-    """The same from squared distances in each column, and each row's distance to the nearest record."""
+class Around(NamedTuple):
+    """Who is near a row: the squared distance of the nearest record, how many lie at it, and how many within reach."""
+
+    distance: float
+    nearest: int
+    within: int
+
+    def plus(self, other: Around) -> Around:
+        """Those of two blocks."""
+        low = min(self.distance, other.distance)
+        nearest = sum(one.nearest for one in (self, other) if one.distance == low)
+        return Around(low, nearest, self.within + other.within)
+
+
+def around(block: Floats, row: Floats, reach: float) -> Around:
+    """Who of a block's records (columns x rows) is near a row."""
+    squares = ((block - row[:, None]) ** 2).sum(axis=0)
+    low = float(squares.min(initial=np.inf))
+    return Around(low, int((squares == low).sum()), int((squares < reach * reach).sum()))
+
+
+def singled_out(found: Around, groups: int, records: int) -> bool:
+    """Whether a row shows the record that it lies on.
+
+    Not where a whole group of records is equal, such as zeros, nor where others are within reach, too: then the row
+    lies in a crowd, and on nobody in particular.
+    """
+    return found.within <= found.nearest and found.nearest * groups < records
+
+
+def reach_of_rows(records: int, squares: Floats) -> float:
+    """How near a row lies on a record: a twentieth of the way that records have moved."""
+    return float(_ON_RECORD * np.sqrt(squares.sum() / records))
+
+
+def whole_figures(
+    records: int, squares: Floats, rows: Floats, nearest: Floats, shares: Floats, own: Flags
+) -> CellFigures:
+    """The same from squared distances in each column, each row's distance to a record, and which rows show one."""
     return CellFigures(
         records,
         records,
@@ -72,20 +116,12 @@ def whole_figures(records: int, squares: Floats, rows: Floats, nearest: Floats, 
         rows.min(axis=0),
         rows.max(axis=0),
         len(rows),
-        int((nearest < _ON_RECORD * np.sqrt(squares.sum() / records)).sum()),
+        int(own.sum()),
         float(nearest.min()),
         len(shares),
         int((shares > _DOMINATED).sum()),
         float(shares.max(initial=0.0)),
     )
-
-
-def nearest_distances(block: Floats, points: Floats) -> Floats:
-    """From each point (points x columns) the distance to the nearest record of the block."""
-    records = np.ascontiguousarray(block.T)
-    near = labels(np.ascontiguousarray(points.T), records)
-    distances: Floats = np.sqrt(((points - records[near]) ** 2).sum(axis=1))
-    return distances
 
 
 @dataclass(frozen=True)
@@ -106,7 +142,10 @@ class GroupFigures:
     """Of the smallest and of the largest cell."""
     nearest_record: float
     on_records: float
-    """Share of released rows that lie on a record: a twentieth of the way that records of their cell have moved."""
+    """Share of released rows that lie on a record: a twentieth of the way that records of their cell have moved.
+
+    Not on values that a whole group of records has, such as zeros, nor where several records are as near.
+    """
     dominated: float
     """Share of centres of which one record makes up more than half."""
     largest_weight_share: float
@@ -114,10 +153,29 @@ class GroupFigures:
     """Mean squared error of a standardised variable."""
     bounds_to_add: tuple[str, ...]
     """Constraints that would keep masked values on the side of zero where all originals are."""
+    strata: int = 1
+    strata_joined: int = 0
+    """Strata of fewer than three groups, joined to the nearest; and their records."""
+    records_joined: int = 0
+    patterns: int = 1
+    """Patterns of zeros and missing values, over all strata."""
+    patterns_merged: int = 0
+    """Patterns of fewer records than a group in their stratum, merged with others; and their records."""
+    records_merged: int = 0
+    values_to_zero: int = 0
+    """Values that were set to zero by that, and those that were set to missing."""
+    values_to_missing: int = 0
+    records_across: int = 0
+    """Records of rare patterns that were masked with those of other strata."""
 
 
 def group_figures(
-    columns: Sequence[str], signs: tuple[Flags, Flags], expected: float, sizes: GroupSizes, parts: CellFigures
+    columns: Sequence[str],
+    signs: tuple[Flags, Flags],
+    expected: float,
+    sizes: GroupSizes,
+    parts: CellFigures,
+    report: PartsReport | None = None,
 ) -> GroupFigures:
     """The figures of variables; ``signs`` says which of them have originals on one side of zero only."""
     return GroupFigures(
@@ -135,6 +193,7 @@ def group_figures(
         parts.largest_share,
         float(parts.squares.mean() / parts.records),
         _bounds_to_add(columns, *signs, parts),
+        *(report or ()),
     )
 
 
@@ -146,6 +205,7 @@ def _histogram(sizes: GroupSizes) -> dict[str, int]:
 
 _SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata release"
 _GUIDE = "dpmask explain microaggregation"
+_STRATA = "dpmask explain strata"
 _DRAWN = {
     "expected_size": Exhibit("number", "records in a group, expected"),
     "smallest": Exhibit("number", "records in the smallest group of equal rows"),
@@ -158,6 +218,15 @@ _DRAWN = {
     "dominated": Exhibit("share", "centres of which one record makes up more than half"),
     "largest_weight_share": Exhibit("number", "largest share of one record in a centre"),
     "loss": Exhibit("number", "mean squared error of a standardised variable"),
+    "strata": Exhibit("number", "strata"),
+    "strata_joined": Exhibit("number", "strata of fewer than three groups, joined to the nearest"),
+    "records_joined": Exhibit("number", "records in these"),
+    "patterns": Exhibit("number", "patterns of zeros and missing values, over all strata"),
+    "patterns_merged": Exhibit("number", "patterns of fewer records than a group, merged with others"),
+    "records_merged": Exhibit("number", "records with these"),
+    "values_to_zero": Exhibit("number", "values set to zero by that"),
+    "values_to_missing": Exhibit("number", "values set to missing by that"),
+    "records_across": Exhibit("number", "records with rare patterns, masked across strata"),
     "groups_by_size": Exhibit("sizes", "Group sizes"),
 }
 
@@ -191,6 +260,17 @@ class MicroaggregationFigures(Result):
         "records_in_a_cell": Term("Records in the smallest and in the largest cell.", NEUTRAL, _GUIDE),
         "nearest_record": Term("Smallest distance of a row to a record.", LESS_RISK, _GUIDE),
         "largest_weight_share": Term("Largest share of one record in a centre.", MORE_RISK, _GUIDE),
+        "strata": Term("Classes of records that are masked by themselves.", NEUTRAL, _STRATA),
+        "strata_joined": Term("Strata of fewer than three groups, joined to the nearest.", NEUTRAL, _STRATA),
+        "records_joined": Term("Records in strata that were joined to another.", NEUTRAL, _STRATA),
+        "patterns": Term("Patterns of zeros and missing values in a stratum, over all strata.", NEUTRAL, _STRATA),
+        "patterns_merged": Term(
+            "Patterns of fewer records than a group in their stratum, merged with others.", MORE_LOSS, _STRATA
+        ),
+        "records_merged": Term("Records whose pattern was merged with another.", MORE_LOSS, _STRATA),
+        "values_to_zero": Term("Values set to zero, as too few records have one there.", MORE_LOSS, _STRATA),
+        "values_to_missing": Term("Values set to missing, as too few records have one there.", MORE_LOSS, _STRATA),
+        "records_across": Term("Records of rare patterns, masked with those of other strata.", NEUTRAL, _STRATA),
     }
     exhibits: ClassVar[Mapping[str, Exhibit]] = {"groups": Exhibit("sections", "Groups of", of=_DRAWN)}
 
@@ -206,12 +286,18 @@ class MicroaggregationFigures(Result):
         """Mean squared error of a standardised variable, over all of them."""
         return sum(g.loss * len(g.columns) for g in self.groups) / sum(len(g.columns) for g in self.groups)
 
+    @property
+    def _rows_of(self) -> str:
+        """Of which columns rows are, if they are not of all."""
+        names = [", ".join(group.columns) for group in self.groups]
+        return f"of {'; or of '.join(names)}, each by itself, " if len(names) > 1 else ""
+
     def explain(self) -> str:
         """What the numbers mean, in a sentence."""
         return (
-            f"Every released row is shared by at least {self.smallest} records, {self.below_k:.1%} of the records are "
-            f"in groups smaller than expected, and {self.on_records:.1%} of the rows lie on a record; the mean squared "
-            f"error of a standardised variable is {self.loss:.4g}."
+            f"Every released row {self._rows_of}is shared by at least {self.smallest} records, {self.below_k:.1%} of "
+            f"the records are in groups smaller than expected, and {self.on_records:.1%} of the rows lie on a record; "
+            f"the mean squared error of a standardised variable is {self.loss:.4g}."
         )
 
 

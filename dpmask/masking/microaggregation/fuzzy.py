@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,17 +28,20 @@ from dpmask.clustering.iteration import Model, Records, off_records, solve
 from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.cells import falling_gains, share_out
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
 from dpmask.kernels.fuzzy.draws import closeness, draw_centers
 from dpmask.kernels.fuzzy.starts import Seeds, spread_out
+from dpmask.kernels.keys import float_keys, grouped
 from dpmask.kernels.microaggregation import merge_small
-from dpmask.masking.microaggregation.cells import Integers, fit_in_cells
+from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.masking.microaggregation.cells import Cell, Integers, fit_in_cells
 from dpmask.masking.microaggregation.grouped_release import FittedGroup, FittedSharedRows, SharedRowsMethod
 from dpmask.masking.microaggregation.variables import Variables
 from dpmask.masking.microaggregation.whole_table import Sharpness, fit_whole_table
-from dpmask.parameters import require_integer, require_number, require_texts
-from dpmask.table.columns import Floats
+from dpmask.masking.parts import Parts
+from dpmask.parameters import require_integer, require_number
 from dpmask.table.table import Table
 
 _FUZZINESS = 1.1
@@ -46,8 +49,9 @@ _FEW_CLUSTERS = 500
 _MOST_CLUSTERS = 5
 """Times the average that a cell may have."""
 _PASSES = 1000
-_PASS_SECONDS, _OVERHEAD = 2e-8, 8
-"""What plans count for each record, cluster and column: some 40 passes, and each pass's own cost."""
+_CELL_SECONDS, _WHOLE_SECONDS, _OVERHEAD = 1.1e-8, 5e-8, 8
+"""What plans count for each record, cluster and column, and the columns that a pass's own cost is worth: the passes of
+a cell, and the five times as many that bring a whole table to rest; from the jobs household_income, public_use_file."""
 _SHIFT = 1e-6
 _DECREASE = 1e-3
 """Centres of a whole table are brought to rest; those of a cell until a pass gains less than this share."""
@@ -68,7 +72,8 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
     entropy, draw_entropy
         Instead of these, lambda1 and lambda2 (twice lambda1 by default) of the entropy model.
     constraints
-        What holds for every released record, such as "net + tax = gross" or "age >= 0".
+        What holds for every released record, such as "net + tax = gross", "age >= 0" or
+        "if status = single then spouse_wage = 0".
     groups
         Lists of columns that are masked together, each list by itself; all columns are one by default.
     minimum_size
@@ -76,6 +81,11 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
     cell_size
         The most records that are clustered together: by default 4000, or 100 k if that is more, and the whole table
         where it takes no more than 500 clusters.
+    by
+        Columns that make strata, each of which is masked by itself: "sex", or {"age": [15, 25, 65]} for bands, or
+        {"region": a taxonomy}.
+    zeros
+        "keep": zeros stay zero, and other values do not become it; "mask", the default: they are values as any other.
 
     Examples
     --------
@@ -99,8 +109,10 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
     groups: tuple[tuple[str, ...], ...] = ()
     minimum_size: int | None = None
     cell_size: int | None = None
+    by: tuple[Any, ...] = ()
+    zeros: str = "mask"
 
-    purpose: ClassVar[str] = "fuzzy microaggregation"
+    neutral: ClassVar[tuple[str, ...]] = ("by", "zeros")
 
     def __post_init__(self) -> None:
         self.settle_groups()
@@ -110,7 +122,6 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
             if getattr(self, name) is not None:
                 require_integer(self, name, at_least=least)
         self._check_model()
-        require_texts(self, "constraints")
         self.check_cell_size()
 
     def _check_model(self) -> None:
@@ -140,18 +151,25 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
         return per_cluster, self.cell_size or (rows if few else self.default_cell_size(per_cluster))
 
     def work(self, rows: int) -> float:
-        """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_microaggregation.py."""
+        """CPU seconds beyond reading the table, about."""
         per_cluster, size = self._sizes(rows)
         clusters = max(1.0, min(rows, size) / float(per_cluster))
-        return sum(_PASS_SECONDS * rows * clusters * (_OVERHEAD + len(group)) for group in self.groups)
+        each = _WHOLE_SECONDS if rows <= size else _CELL_SECONDS
+        return sum(each * rows * clusters * (_OVERHEAD + len(group)) for group in self.groups)
 
     def fit_table(self, table: Table, key: Subkey) -> FittedFuzzyMicroaggregation:
         """Find the clusters of every cell."""
-        return FittedFuzzyMicroaggregation(self, *self.fit_groups(table, key))
+        return FittedFuzzyMicroaggregation(self, key, *self.fit_groups(table, key))
 
-    def fit_group(self, table: Table, variables: Variables, key: Subkey) -> FittedGroup:
+    def group_size(self, rows: int) -> int:
+        """Records in a group, expected or at least."""
+        return max(self.least, int(self._sizes(rows)[0]))
+
+    def fit_group(self, table: Table, variables: Sequence[Variables], parts: Parts, key: Subkey) -> FittedGroup:
         """One group of variables, clustered in cells, or as a whole where a large table takes few clusters."""
         per_cluster, size = self._sizes(table.rows)
+        if len(parts.sizes) > 1 and self.cell_size is None and size > current_limits().largest_cell:
+            size = self.default_cell_size(per_cluster)
         in_a_cell = max(1, int(min(size, table.rows) // per_cluster))
         if self.fuzziness is not None and self.fuzziness > largest_fuzziness(in_a_cell):
             raise JobError(
@@ -159,11 +177,17 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
                 f"power vanish. The largest is {largest_fuzziness(in_a_cell):.4g}."
             )
         whole = table.rows <= size
-        method = FuzzyCells(variables, self, per_cluster, 0.0 if whole else _DECREASE, key.subkey("draw"))
+        method = FuzzyCells(self, per_cluster, 0.0 if whole else _DECREASE, key.subkey("draw"))
         if whole and table.rows > current_limits().largest_cell:
-            clusters = int(table.rows // per_cluster)
-            return fit_whole_table(table, variables, method.draw, self.clustering, clusters, self.least, key, self.who)
-        return fit_in_cells(table, variables, method, size, float(per_cluster), key, self.who)
+            (one,), clusters = variables, int(table.rows // per_cluster)
+            return fit_whole_table(table, one, method, self.clustering, clusters, self.least, key, self.who)
+        return fit_in_cells(table, variables, parts, method, size, float(per_cluster), key, self.who)
+
+    @property
+    def kernels(self) -> KernelUse:
+        """What it runs."""
+        fuzzy = (Task("fuzzy", *self.clustering), Task("memberships", *self.drawing))
+        return KernelUse((*fuzzy, Task("starts"), Task("labels"), Task("cells"), Task("small groups")))
 
     @property
     def clustering(self) -> Sharpness:
@@ -182,7 +206,6 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
 class FuzzyCells:
     """Algorithm 1 in one cell."""
 
-    variables: Variables
     method: FuzzyMicroaggregation
     per_cluster: Fraction
     decrease: float
@@ -192,26 +215,21 @@ class FuzzyCells:
         """One for k records each."""
         return int(records // self.per_cluster)
 
-    def gains(self, blocks: Sequence[Floats], keys: Sequence[Subkey]) -> Floats:
+    def gains(self, cells: Sequence[Cell], keys: Sequence[Subkey]) -> Floats:
         """What clusters beyond the first take off the squares in their cells."""
-        return np.concatenate([falling_gains(one.left) for one in self._seeds(blocks, keys, None)])
+        seeds = self._seeds([cell.block for cell in cells], keys, None)
+        return np.concatenate([falling_gains(one.left) for one in seeds])
 
-    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
+    def fit_cells(self, cells: Sequence[Cell], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
         """The centres of the cells' clusters, in clustering units; cells that spread more get more of them.
 
         Without cells clusters gather where records spread, and sparse ones have clusters of their own: with n / k for
         each cell the loss on skewed data was three times that of no cells.
         """
-        clusters = max(len(blocks), clusters)
+        clusters, blocks = max(len(cells), clusters), [cell.block for cell in cells]
         seeds = self._seeds(blocks, keys, clusters if len(blocks) == 1 else None)
         shares = share_out([one.left for one in seeds], clusters)
-        limits = self.variables.limits
-        model = Model(*self.method.clustering, None, False, limits.units if limits else None)
-        starts = [
-            off_records(model, block, np.ones(block.shape[1]), [one.records[:count]])
-            for block, one, count in zip(blocks, seeds, shares, strict=True)
-        ]
-        return [self._centers(model, block, start) for block, start in zip(blocks, starts, strict=True)]
+        return [self._centers(cell, one.records[:count]) for cell, one, count in zip(cells, seeds, shares, strict=True)]
 
     def _seeds(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int | None) -> list[Seeds]:
         """As many seeds of each cell as it may get clusters."""
@@ -223,33 +241,37 @@ class FuzzyCells:
         """How many clusters a cell may get."""
         return min(rows, clusters or max(1, int(_MOST_CLUSTERS * rows // self.per_cluster)))
 
-    def _centers(self, model: Model, block: Floats, start: Floats) -> Floats:
-        found = solve(
-            model, Records(block, None, None), start, _SHIFT, _PASSES, accelerate=False, decrease=self.decrease
-        )
-        return found.centers
+    def _centers(self, cell: Cell, seeds: Integers) -> Floats:
+        """Equal records count as one of their weight: those of an earlier step, such as MDAV, are few."""
+        limits, block = cell.variables.limits, cell.block
+        model = Model(*self.method.clustering, None, False, limits.units if limits else None)
+        start = off_records(model, block, np.ones(block.shape[1]), [seeds])
+        equal = grouped(float_keys(block))
+        records = Records(np.ascontiguousarray(block[:, equal.firsts]), equal.sizes.astype(np.float64), None)
+        resting = self.decrease == 0.0
+        return solve(model, records, start, _SHIFT, _PASSES, accelerate=resting, decrease=self.decrease).centers
 
     def draw(self, block: Floats, uniforms: Floats, centers: Floats) -> Integers:
         """The centre that each record draws."""
         fuzziness, entropy = self.method.drawing
         return draw_centers(block, centers, uniforms, fuzziness=fuzziness, entropy=entropy)
 
-    def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
+    def mask_cell(self, cell: Cell, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record and the groups' rows: drawn, merged where too small, and on the grid."""
-        least = self.method.least
+        least, block, variables = self.method.least, cell.block, cell.variables
         if block.shape[1] < least:
             raise InputError(
                 f"{self.method.who}: a cell has fewer than {least} records of this table. Fit to this table."
             )
-        drawn = self.draw(block, uniforms_at(self.key, positions), model)
+        drawn = self.draw(block, uniforms_at(self.key, cell.positions), model)
         sizes = np.bincount(drawn, minlength=len(model))
-        merged = merge_small(self.variables.to_original(model), sizes, self.variables.scale.sd, least)
-        return merged.place[drawn], self.variables.finished(merged.rows)
+        merged = merge_small(variables.to_original(model), sizes, variables.scale.sd, least)
+        return merged.place[drawn], variables.finished(merged.rows)
 
-    def weight_shares(self, block: Floats, model: Floats) -> Floats:
+    def weight_shares(self, cell: Cell, model: Floats, groups: Integers) -> Floats:
         """How much of each centre its most important record makes up."""
         fuzziness, entropy = self.method.clustering
-        return closeness(block, model, fuzziness=fuzziness, entropy=entropy).share
+        return closeness(cell.block, model, fuzziness=fuzziness, entropy=entropy).share
 
 
 @dataclass(frozen=True)
@@ -258,20 +280,26 @@ class FittedFuzzyMicroaggregation(FittedSharedRows):
 
     method: FuzzyMicroaggregation
 
+    @property
+    def of_one_table(self) -> str:
+        """Without a smallest size nothing can be counted again."""
+        promised = self.method.minimum_size is not None
+        return "" if promised else "k is only expected, of that table; minimum_size would be counted in every one"
+
     def statement(self) -> str:
         """What a reader of the release may know."""
         method = self.method
         size = f"{method.k} records each" if method.k else f"{method.clusters} groups"
+        more = "".join(f" {one}" for one in self.particulars())
         least = f" No row is shared by fewer than {method.minimum_size} records." if method.minimum_size else ""
-        constraints = f" Every record satisfies {', '.join(method.constraints)}." if method.constraints else ""
         how = (
             f"clusters with {method.clustering.describe()}, each record's centre drawn with {method.drawing.describe()}"
         )
         return (
             f"The values of {self.together} were replaced by those of fuzzy cluster centres, variables that stand "
-            f"together as one row (fuzzy microaggregation, Torra 2020; {size} expected; {how}).{least}{constraints} "
+            f"together as one row (fuzzy microaggregation, Torra 2020; {size} expected; {how}).{least}{more} "
             "Means are nearly kept; variances are smaller, and correlations tend to be stronger, than those of the "
-            "originals."
+            "originals." + " ".join(["", *self.apart()])
         )
 
     def weaknesses(self) -> list[str]:
@@ -279,5 +307,7 @@ class FittedFuzzyMicroaggregation(FittedSharedRows):
         return [
             "k is the expected size of a group; only minimum_size promises one.",
             "Rare records that lie far from all others have a centre near them: measure the linkage.",
+            *self.facts_released(),
+            *self.apart(),
             *self.warnings(),
         ]

@@ -5,8 +5,8 @@ construction. Tables larger than ``cell_size`` are cut into compact cells first:
 
 Protects against: linking a record by its values to fewer than k candidates. Does not protect against: learning a value
 that all members of a group nearly share; nor against an intruder who knows the method, since the groups are determined
-by the data (fuzzy microaggregation draws them). Sums such as net + tax = gross survive means, but where columns are
-integers rounding may break them by a unit; fuzzy microaggregation keeps them.
+by the data (fuzzy microaggregation draws them). ``constraints`` such as net + tax = gross hold for every released row;
+zeros and missing values stay where they are, strata are masked by themselves (dpmask.masking.parts).
 
 Passes over the data: one for the spread, one to send the records to their cells, one more to mask. Memory per task: one
 block, or eight cells.
@@ -16,21 +16,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpmask.engine.draws import Subkey
-from dpmask.errors import InputError
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.microaggregation import mdav
-from dpmask.masking.microaggregation.cells import CellGroup, Integers, fit_in_cells
+from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.masking.microaggregation.cells import Cell, CellGroup, Integers, fit_in_cells
 from dpmask.masking.microaggregation.grouped_release import FittedSharedRows, SharedRowsMethod
 from dpmask.masking.microaggregation.variables import Variables
+from dpmask.masking.parts import Parts
 from dpmask.parameters import require_integer
-from dpmask.table.columns import Floats
+from dpmask.table.columns import require_numeric
 from dpmask.table.table import Table
 
-_PAIR_SECONDS = 2e-9
+_PAIR_SECONDS = 2e-8
 """What plans count for each pair of records that are compared, and column, divided by k."""
 
 
@@ -48,6 +51,17 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
         Lists of columns that are masked together, each list by itself; all columns are one by default.
     cell_size
         The most records that MDAV compares with each other: by default 4000, or 100 k if that is more.
+    constraints
+        What holds for every released record, such as "net + tax = gross", "age >= 0" or
+        "if status = single then spouse_wage = 0".
+    by
+        Columns that make strata, each of which is masked by itself: "sex", or {"age": [15, 25, 65]} for bands, or
+        {"region": a taxonomy}.
+    zeros
+        "keep": zeros stay zero, and other values do not become it; "mask", the default: they are values as any other.
+    weight
+        The survey weight that members of a group weigh by: weighted totals of every stratum are kept, in place of
+        unweighted ones. A record that weighs most of its group shows (``dominated``).
 
     Examples
     --------
@@ -62,13 +76,36 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
     k: int
     groups: tuple[tuple[str, ...], ...] = ()
     cell_size: int | None = None
+    constraints: tuple[str, ...] = ()
+    by: tuple[Any, ...] = ()
+    zeros: str = "mask"
+    weight: str | None = None
 
-    purpose: ClassVar[str] = "microaggregation"
+    neutral: ClassVar[tuple[str, ...]] = ("constraints", "by", "zeros", "weight")
 
     def __post_init__(self) -> None:
         self.settle_groups()
         require_integer(self, "k", at_least=2)
+        if self.weight in self.columns:
+            raise JobError(f"{self.who}: weight '{self.weight}' is among the columns. Mask it in another step.")
         self.check_cell_size()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns it learns from, the weight among them."""
+        return tuple(dict.fromkeys([*super().reads, *([self.weight] if self.weight else [])]))
+
+    def check(self, table: Table) -> None:
+        """Refuse a table whose schema or footers do not fit, before anything is read."""
+        super().check(table)
+        require_numeric(table.masked_schema, [self.weight] if self.weight else [], self.who)
+
+    @property
+    def kernels(self) -> KernelUse:
+        """What it runs."""
+        return KernelUse((Task("mdav"), Task("labels")), (Task("cells"),))
+
+    advice: ClassVar[str] = "Take a larger k."
 
     @property
     def least(self) -> int:
@@ -86,45 +123,60 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
 
     def fit_table(self, table: Table, key: Subkey) -> FittedMicroaggregation:
         """Find the cells, and what grouping inside them comes to."""
-        return FittedMicroaggregation(self, *self.fit_groups(table, key))
+        return FittedMicroaggregation(self, key, *self.fit_groups(table, key))
 
-    def fit_group(self, table: Table, variables: Variables, key: Subkey) -> CellGroup:
+    def group_size(self, rows: int) -> int:
+        """Records in a group."""
+        return self.k
+
+    def fit_group(self, table: Table, variables: Sequence[Variables], parts: Parts, key: Subkey) -> CellGroup:
         """One group of variables, grouped in cells."""
-        method = MdavCells(variables, self.k)
-        return fit_in_cells(table, variables, method, self.size, float(self.k), key, self.who)
+        cells = MdavCells(self.k)
+        return fit_in_cells(table, variables, parts, cells, self.size, float(self.k), key, self.who, self.weight)
 
 
 @dataclass(frozen=True)
 class MdavCells:
     """MDAV in one cell. It has no model: which records are grouped follows from them alone."""
 
-    variables: Variables
     k: int
 
     def clusters(self, records: int) -> int:
         """There are no models."""
         return 0
 
-    def gains(self, blocks: Sequence[Floats], keys: Sequence[Subkey]) -> Floats:
+    def gains(self, cells: Sequence[Cell], keys: Sequence[Subkey]) -> Floats:
         """So none gains anything."""
         return np.empty(0)
 
-    def fit_cells(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
+    def fit_cells(self, cells: Sequence[Cell], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
         """Nothing is learnt."""
-        return [np.empty((0, len(block))) for block in blocks]
+        return [np.empty((0, len(cell.block))) for cell in cells]
 
-    def mask_cell(self, block: Floats, positions: Integers, model: Floats) -> tuple[Integers, Floats]:
+    def mask_cell(self, cell: Cell, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record, and the groups' means."""
+        block = cell.block
         if block.shape[1] < self.k:
             raise InputError(f"Microaggregation: a cell has fewer than {self.k} records here. Fit to this table.")
         groups = mdav(block, self.k)
-        sizes = np.bincount(groups)
-        means = np.array([np.bincount(groups, column) / sizes for column in block]).T
-        return groups, self.variables.finished(self.variables.to_original(means))
+        weights = _weights(cell, groups)
+        sums = np.bincount(groups, weights)
+        means = np.array([np.bincount(groups, column * weights) / sums for column in block]).T
+        return groups, cell.variables.finished(cell.variables.to_original(means))
 
-    def weight_shares(self, block: Floats, model: Floats) -> Floats:
-        """All members of a group weigh the same."""
-        return np.empty(0)
+    def weight_shares(self, cell: Cell, model: Floats, groups: Integers) -> Floats:
+        """The largest weight in each group, as a share: one of k where all members weigh the same."""
+        shares = np.zeros(int(groups.max()) + 1)
+        weights = _weights(cell, groups)
+        np.maximum.at(shares, groups, weights / np.bincount(groups, weights)[groups])
+        return shares
+
+
+def _weights(cell: Cell, groups: Integers) -> Floats:
+    """What each record weighs in its group; all the same without weights, and in groups where these are all 0."""
+    if cell.weights is None:
+        return np.ones(len(groups))
+    return np.where(np.bincount(groups, cell.weights)[groups] > 0, cell.weights, 1.0)
 
 
 @dataclass(frozen=True)
@@ -133,13 +185,21 @@ class FittedMicroaggregation(FittedSharedRows):
 
     method: Microaggregation
 
+    @property
+    def of_one_table(self) -> str:
+        """Nothing is learnt but where its cells lie."""
+        return "its groups are made of the records of that table"
+
     def statement(self) -> str:
         """What a reader of the release may know."""
+        weight = self.method.weight
+        weighted, kept = (f", means weighted by {weight}", "Weighted means") if weight else ("", "Means")
         return (
             f"The values of {self.together} were replaced by the means of groups of {self.method.k} to "
             f"{2 * self.method.k - 1} similar records, variables that stand together as one row (microaggregation, "
-            "MDAV). Means are kept, but for rounding to the columns' types; variances are smaller, and correlations "
-            "tend to be stronger, than those of the originals."
+            f"MDAV{weighted}). {kept} are kept, but for rounding to the columns' types; variances are smaller, and "
+            "correlations tend to be stronger, than those of the originals."
+            + " ".join(["", *self.particulars(), *self.apart()])
         )
 
     def weaknesses(self) -> list[str]:
@@ -147,5 +207,7 @@ class FittedMicroaggregation(FittedSharedRows):
         return [
             "Groups follow from the data alone: an intruder who knows most of the data may work out the rest.",
             "Members of a group may share nearly the same value, which its mean then shows.",
+            *self.facts_released(),
+            *self.apart(),
             *self.warnings(),
         ]

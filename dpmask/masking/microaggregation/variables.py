@@ -12,13 +12,15 @@ from dpmask.clustering.scaling import Constrained, Inputs, constrained, covarian
 from dpmask.constraints.sets import parse_constraints
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.covariance import CovarianceSums
+from dpmask.kernels.patterns import MISSING, ZERO
 from dpmask.kernels.rounding_with_constraints import (
     ConstrainedRounding,
     NoRoundingError,
     constrained_rounding,
     rounded_with_constraints,
 )
-from dpmask.table.checks import require_complete, require_finite
+from dpmask.masking.parts import Parts
+from dpmask.table.checks import require_values
 from dpmask.table.columns import float_kind, rounding_step, type_range
 from dpmask.table.encoders.numeric import Scale
 from dpmask.table.table import Table
@@ -38,6 +40,7 @@ class Variables(NamedTuple):
     grid: ConstrainedRounding
     signs: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]  # columns with no original below zero, with none above
     texts: tuple[str, ...]
+    """The constraints that hold for all records."""
 
     def to_original(self, centers: Floats) -> Floats:
         """Centres (centres x columns) in original units, within the constraints."""
@@ -49,27 +52,54 @@ class Variables(NamedTuple):
 
 
 def checked_covariance(table: Table, columns: Sequence[str], least: int, who: str) -> CovarianceSums:
-    """Means and deviations in one pass; values that cannot be grouped are refused, and so are too few records."""
+    """Means and deviations in one pass; infinite and empty columns are refused, and so are too few records."""
     found = covariance_of(table, Inputs(tuple(columns), None, None), who)
-    require_finite(found, columns, who)
-    advice = ", which cannot be grouped. Fill them in, drop those records, or take the column out."
-    require_complete(found, columns, found.rows, who, advice)
+    require_values(found, columns, who)
     if found.rows < least:
-        raise InputError(f"{who}: groups of {least} need at least as many records; there are {found.rows}.")
+        raise too_few(who, least, found.rows)
     return found
 
 
-def make_variables(
-    schema: Any, found: CovarianceSums, groups: Sequence[Sequence[str]], constraints: Sequence[str], who: str
-) -> list[Variables]:
-    """The variables of each group, with the constraints on them."""
-    columns = [name for group in groups for name in group]
-    texts = _by_group(constraints, columns, groups, who)
-    return [_make(schema, found, columns, tuple(group), texts[number], who) for number, group in enumerate(groups)]
+def too_few(who: str, least: int, rows: int) -> InputError:
+    """The error of a table that is smaller than one group."""
+    return InputError(f"{who}: groups of {least} need at least as many records; there are {rows}.")
+
+
+class VariablesOf(NamedTuple):
+    """What variables of a table are made from: its types, and the moments of all columns."""
+
+    schema: Any
+    found: CovarianceSums
+    columns: tuple[str, ...]
+    who: str
+
+    def make(self, group: Sequence[str], texts: Sequence[str]) -> Variables:
+        """The variables of one group, with constraints on them."""
+        return _make(self.schema, self.found, self.columns, tuple(group), texts, self.who)
+
+    def of_parts(
+        self, group: Sequence[str], texts: Sequence[str], rules: Sequence[str], parts: Parts
+    ) -> list[Variables]:
+        """Those of each part: with the rules that apply to it, and the constraints on what it has.
+
+        A column that is zero in a part is zero in its rows; what is missing is bound by nothing.
+        """
+        made: dict[tuple[str, ...], Variables] = {}
+        found = []
+        for pattern, applying in zip(parts.patterns, parts.rules, strict=True):
+            bound = (*texts, *(rules[at] for at in applying))
+            gone = {name for name, state in zip(group, pattern, strict=True) if state == MISSING}
+            kept = tuple(text for text in bound if not gone.intersection(bound_columns(text, group)))
+            zeros = tuple(f"`{name}` = 0" for name, state in zip(group, pattern, strict=True) if state == ZERO)
+            own = (*kept, *zeros) if kept else ()
+            if own not in made:
+                made[own] = self.make(group, own)._replace(texts=tuple(texts))
+            found.append(made[own])
+        return found
 
 
 def _make(
-    schema: Any, found: CovarianceSums, columns: list[str], group: tuple[str, ...], texts: Sequence[str], who: str
+    schema: Any, found: CovarianceSums, columns: Sequence[str], group: tuple[str, ...], texts: Sequence[str], who: str
 ) -> Variables:
     at = [columns.index(name) for name in group]
     scale = Scale(_rounded(found.mean[at]), _rounded(np.where(found.sd[at] > 0.0, found.sd[at], 1.0)))
@@ -101,20 +131,25 @@ def _rounded(values: Floats) -> Floats:
     return np.array([float(f"{value:.{_DIGITS - 1}e}") for value in values])
 
 
-def _by_group(
+def bound_columns(text: str, columns: Sequence[str]) -> set[str]:
+    """The columns that a constraint names."""
+    written = parse_constraints([text], columns)
+    bound = written.coefficients.any(axis=0) | np.isfinite(written.lower) | np.isfinite(written.upper)
+    return {name for name, used in zip(columns, bound, strict=True) if used}
+
+
+def constraints_by_group(
     constraints: Sequence[str], columns: Sequence[str], groups: Sequence[Sequence[str]], who: str
-) -> list[list[str]]:
-    """The constraints of each group; one that binds columns of several groups cannot be kept by any of them."""
-    texts: list[list[str]] = [[] for _ in groups]
-    for text in constraints:
-        written = parse_constraints([text], columns)
-        bound = written.coefficients.any(axis=0) | np.isfinite(written.lower) | np.isfinite(written.upper)
-        named = {name for name, used in zip(columns, bound, strict=True) if used}
-        place = next((number for number, group in enumerate(groups) if named <= set(group)), None)
+) -> list[list[int]]:
+    """The numbers of each group's constraints; one that binds columns of several groups can be kept by none of them."""
+    numbers: list[list[int]] = [[] for _ in groups]
+    for number, text in enumerate(constraints):
+        named = bound_columns(text, columns)
+        place = next((at for at, group in enumerate(groups) if named <= set(group)), None)
         if place is None:
             raise JobError(
                 f"{who}: constraint '{text}' binds columns that are masked separately: {', '.join(sorted(named))}. "
                 "Put them into one group."
             )
-        texts[place].append(text)
-    return texts
+        numbers[place].append(number)
+    return numbers

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.tasks import Position
+from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.kernels.fuzzy.draws import Closeness, closeness, merge_closeness
 from dpmask.kernels.keys import counted_floats
 from dpmask.kernels.microaggregation import merge_small
 from dpmask.lake.reading import Rows
-from dpmask.masking.microaggregation.figures import GroupFigures, group_figures, whole_figures
+from dpmask.masking.microaggregation.figures import (
+    Around,
+    GroupFigures,
+    around,
+    group_figures,
+    reach_of_rows,
+    singled_out,
+    whole_figures,
+)
 from dpmask.masking.microaggregation.variables import Variables
 from dpmask.table.checks import require_finite_rows
-from dpmask.table.columns import Floats, floats, require_numeric, with_floats
+from dpmask.table.columns import floats, require_numeric, with_floats
 from dpmask.table.grouping import sizes_in
 from dpmask.table.table import Table
 
-Integers = NDArray[np.int64]
-Draw = Callable[[Floats, Floats, Floats], Integers]
-"""The centre that each record draws: from a block, uniform draws and centres, in clustering units."""
+
+class Drawing(Protocol):
+    """How records draw centres."""
+
+    def draw(self, block: Floats, uniforms: Floats, centers: Floats) -> Integers:
+        """The centre that each record draws: from a block, uniform draws and centres, in clustering units."""
 
 
 class Sharpness(NamedTuple):
@@ -58,7 +69,7 @@ class DrawnRows:
     """A step that gives every record the row of the centre it draws."""
 
     variables: Variables
-    draw: Draw
+    drawing: Drawing
     centers: Floats  # clustering units
     place: Integers  # the group that each centre is in
     rows: Floats  # of the groups, as released
@@ -82,7 +93,7 @@ class DrawnRows:
         block = self.variables.scale.to_units(np.array(columns).T).T
         require_finite_rows(list(block), self.inputs, self.who, "grouped")
         uniforms = record_uniforms(self.key, first, block.shape[1])
-        return block, self.place[self.draw(block, uniforms, self.centers)]
+        return block, self.place[self.drawing.draw(block, uniforms, self.centers)]
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block with the rows of its groups."""
@@ -99,7 +110,7 @@ class DrawnRows:
 def fit_whole_table(
     table: Table,
     variables: Variables,
-    draw: Draw,
+    drawing: Drawing,
     model: Sharpness,
     clusters: int,
     minimum: int,
@@ -116,14 +127,15 @@ def fit_whole_table(
         fitted = method.fit(table, columns=columns, key=key.subkey("clusters"))
     centers = variables.scale.to_units(fitted.centers)
     draws = key.subkey("draw")
-    alone = DrawnRows(variables, draw, centers, np.arange(clusters), fitted.centers, draws, who)
+    alone = DrawnRows(variables, drawing, centers, np.arange(clusters), fitted.centers, draws, who)
     records = table.floats(columns).with_positions()
     sizes, near = records.reduce(partial(_drawn, alone, model), _merge_drawn, f"{who}: draws")
     merged = merge_small(variables.to_original(centers), sizes, variables.scale.sd, minimum)
     rows = variables.finished(merged.rows)
-    step = DrawnRows(variables, draw, centers, _filled(merged.place, centers), rows, draws, who)
+    step = DrawnRows(variables, drawing, centers, _filled(merged.place, centers), rows, draws, who)
     squares, nearest = records.reduce(partial(_moved, step), _merge_moved, f"{who}: figures")
-    parts = whole_figures(table.rows, squares, rows, np.sqrt(nearest), near.share)
+    own = _own(records, step, np.sqrt(nearest), reach_of_rows(table.rows, squares), table.rows)
+    parts = whole_figures(table.rows, squares, rows, np.sqrt(nearest), near.share, own)
     groups = sizes_in(counted_floats(rows, merged.sizes)[2])
     figures = group_figures(columns, variables.signs, table.rows / clusters, groups, parts)
     return WholeTableGroup(variables, figures, step)
@@ -151,6 +163,25 @@ def _moved(step: DrawnRows, columns: Sequence[Floats], position: Position) -> tu
 
 def _merge_moved(left: tuple[Floats, Floats], right: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     return left[0] + right[0], np.minimum(left[1], right[1])
+
+
+def _own(records: Any, step: DrawnRows, nearest: Floats, reach: float, total: int) -> Flags:
+    """Which rows show the record that they lie on. Takes a pass, if any lie on one."""
+    own = nearest < reach
+    if own.any():
+        units = step.variables.scale.to_units(step.rows)[own]
+        found = records.reduce(partial(_around, step, units, reach), _merge_around, f"{step.who}: rows on records")
+        own[own] = [singled_out(one, len(nearest), total) for one in found]
+    return own
+
+
+def _around(step: DrawnRows, units: Floats, reach: float, columns: Sequence[Floats], _: Position) -> list[Around]:
+    block = step.variables.scale.to_units(np.array(columns).T).T
+    return [around(block, one, reach) for one in units]
+
+
+def _merge_around(left: list[Around], right: list[Around]) -> list[Around]:
+    return [one.plus(other) for one, other in zip(left, right, strict=True)]
 
 
 def _filled(place: Integers, centers: Floats) -> Integers:

@@ -8,7 +8,7 @@ coded in their order, so that every node covers a range of codes; a missing valu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -16,12 +16,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.refinement.cells import Values
-from dpmask.kernels.refinement.information import best_cut, gains_of_each, information_gain
+from dpmask.kernels.refinement.information import best_cut, information_gain
 from dpmask.table.taxonomy import Branch
-
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SUPPRESSED = "*"
 """How a suppressed value is written (the papers' _|_)."""
@@ -56,6 +54,8 @@ class Attribute(ABC):
         self.nodes = np.zeros(len(histogram), np.int32)
         self.slots = np.zeros(len(histogram), np.int32)
         self.widths: list[int] = []
+        self.importance = 1.0
+        """What its scores are multiplied by."""
 
     def copied(self) -> Self:
         """Another one of the same state, to try a refinement on. Counts are never changed, so both share them."""
@@ -79,8 +79,29 @@ class Attribute(ABC):
         """Never try this one again."""
 
     @abstractmethod
+    def loss(self) -> float:
+        """The mean over all records of what their values lost: 0 as it was, 1 for nothing left.
+
+        This is the normalised certainty penalty: of an interval its share of the domain, of a node of a taxonomy the
+        share of the tree's values below it, 0 for one value (Xu et al. 2006).
+        """
+
+    @abstractmethod
     def refine(self, candidate: Candidate) -> Refined:
         """Take a candidate."""
+
+    @abstractmethod
+    def reopened(self) -> Self:
+        """Another one, with all that was given up among its candidates."""
+
+    @property
+    @abstractmethod
+    def lows(self) -> Counts:
+        """For each code the lowest one of its node, where nodes are ranges of codes."""
+
+    @abstractmethod
+    def codes_of(self, candidate: Candidate) -> tuple[int, int]:
+        """The codes that a candidate concerns: the first, and the one after the last."""
 
     @abstractmethod
     def label_of(self, candidate: Candidate) -> str:
@@ -145,7 +166,11 @@ class Ranged(Attribute):
             return (*ends, high) if missing_too else tuple(ends)
         if missing_too:
             return (0, high - 1, high) if high > 1 else ()
-        return (low, low + best_cut(self.histogram[low:high]), high) if high - low > 1 else ()
+        return (low, low + self._cut_at(low, high), high) if high - low > 1 else ()
+
+    def _cut_at(self, low: int, high: int) -> int:
+        """Where an interval is cut in two."""
+        return best_cut(self.histogram[low:high])
 
     def candidates(self) -> list[Candidate]:
         """One for each node of the cut that has children and was not given up."""
@@ -159,6 +184,17 @@ class Ranged(Attribute):
         """The node stays as it is."""
         self.widths[candidate.node] = 0
 
+    def loss(self) -> float:
+        """By the nodes of the cut."""
+        nodes = [self.tree_nodes[number] for number in self.cut]
+        lost = sum(self._lost(node) * float(self.totals[node.low : node.high].sum()) for node in nodes)
+        return lost / max(float(self.totals.sum()), 1.0)
+
+    def _lost(self, node: _Node) -> float:
+        values = len(self.totals) - self.missing
+        below = min(node.high, values) - node.low
+        return below / values if below > 1 or node.high - node.low > 1 else 0.0
+
     def refine(self, candidate: Candidate) -> Refined:
         """Put the children in the node's place."""
         _, _, branch, bounds = self.tree_nodes[candidate.node]
@@ -169,6 +205,13 @@ class Ranged(Attribute):
         self.cut[place : place + 1] = children
         self.children[candidate.node] = children
         return Refined(candidate.node, children)
+
+    def reopened(self) -> Self:
+        """Another one, with all nodes of the cut that have children."""
+        twin = self.copied()
+        for number in twin.cut:
+            twin.widths[number] = max(len(twin.tree_nodes[number].bounds) - 1, 0)
+        return twin
 
     def is_missing(self, number: int) -> bool:
         """Whether a node stands for missing values alone."""
@@ -181,6 +224,15 @@ class Ranged(Attribute):
     def _label(self, node: _Node) -> str:
         assert node.branch is not None
         return node.branch.value
+
+    @property
+    def lows(self) -> Counts:
+        """By the ranges of the nodes."""
+        return np.array([node.low for node in self.tree_nodes])[self.nodes]
+
+    def codes_of(self, candidate: Candidate) -> tuple[int, int]:
+        """The range of the node."""
+        return self.tree_nodes[candidate.node][:2]
 
     def label_of(self, candidate: Candidate) -> str:
         """The node that is refined."""
@@ -229,18 +281,47 @@ class Ranged(Attribute):
 
 
 class Intervals(Ranged):
-    """Numbers or dates, grown by cutting intervals in two; ``begins``: the codes' lower bounds, and all's upper."""
+    """Numbers or dates, grown by cutting intervals in two; ``begins``: the codes' lower bounds, and all's upper.
+
+    ``frozen``: the intervals that other releases have cut, and where: they are cut there or not at all.
+    """
 
     def __init__(
-        self, name: str, histogram: Counts, missing: bool, begins: Floats, name_of: Callable[[float, float], str]
+        self,
+        name: str,
+        histogram: Counts,
+        missing: bool,
+        begins: Floats,
+        name_of: Callable[[float, float], str],
+        frozen: Mapping[tuple[float, float], float],
     ) -> None:
-        self.begins, self.name_of = begins, name_of
+        self.begins, self.name_of, self.frozen = begins, name_of, frozen
         super().__init__(name, histogram, None, missing)
+
+    def _cut_at(self, low: int, high: int) -> int:
+        at = self.frozen.get((float(self.begins[low]), float(self.begins[high])))
+        return super()._cut_at(low, high) if at is None else int(np.searchsorted(self.begins, at)) - low
+
+    def splits(self) -> list[list[float]]:
+        """The intervals that were cut in two: lower bound, upper bound, and where."""
+        found = []
+        for number, (_, second) in self.children.items():
+            if not self.is_missing(second):
+                nodes = (self.tree_nodes[one] for one in (number, second))
+                (low, high), (at, _) = ((one.low, one.high) for one in nodes)
+                found.append([float(self.begins[place]) for place in (low, high, at)])
+        return sorted(found)
 
     def bounds(self) -> list[float]:
         """Where the intervals of the cut begin, and where the last one ends."""
         lows = [self.tree_nodes[number].low for number in self.cut if not self.is_missing(number)]
         return [float(self.begins[low]) for low in lows or [0]] + [float(self.begins[-1])]
+
+    def _lost(self, node: _Node) -> float:
+        if node.low == len(self.begins) - 1:
+            return 0.0  # missing values, by themselves
+        width = self.begins[min(node.high, len(self.begins) - 1)] - self.begins[node.low]
+        return float(width / (self.begins[-1] - self.begins[0]))
 
     def _label(self, node: _Node) -> str:
         high = min(node.high, len(self.begins) - 1)  # of all and missing values, too, it is that of all
@@ -257,68 +338,3 @@ class Intervals(Ranged):
         inner = np.where(np.isfinite(upwards), upwards, self.begins[-1])
         first = int(np.argmax(np.isfinite(lowest)))
         self.begins = np.concatenate([np.full(first + 1, self.begins[0]), inner[first + 1 :], self.begins[-1:]])
-
-
-class Suppressed(Attribute):
-    """Values without a tree: all suppressed at first, then released one by one. Node 0 is what is suppressed."""
-
-    apart = True
-
-    def __init__(self, name: str, histogram: Counts, name_of: Callable[[int], str]) -> None:
-        super().__init__(name, histogram)
-        self.name_of = name_of
-        self.slots = np.arange(len(histogram), dtype=np.int32)
-        self.widths = [len(histogram)]
-        self.open = self.totals > 0
-        self.present = self.totals > 0
-
-    @property
-    def hidden(self) -> NDArray[np.bool_]:
-        """Which codes are suppressed."""
-        return self.nodes == 0
-
-    @property
-    def released_values(self) -> list[str]:
-        """The values that are released, and SUPPRESSED where anybody has another one."""
-        names = [self.name_of(code) for code in np.flatnonzero(self.nodes).tolist()]
-        return names + ([SUPPRESSED] if (self.hidden & self.present).any() else [])
-
-    def candidates(self) -> list[Candidate]:
-        """One for each suppressed value that was not given up."""
-        codes = np.flatnonzero(self.open)
-        if not len(codes):
-            return []
-        gains = gains_of_each(np.where(self.hidden[:, None], self.histogram, 0))
-        return [Candidate(0, int(code), float(gains[code]), int(self.totals[code])) for code in codes]
-
-    def finish(self, candidate: Candidate) -> None:
-        """The value stays suppressed."""
-        self.open[candidate.slot] = False
-        if not self.open.any():
-            self.widths[0] = 0
-
-    def refine(self, candidate: Candidate) -> Refined:
-        """Release one value."""
-        number = len(self.widths)
-        self.nodes[candidate.slot] = number
-        self.widths.append(0)
-        self.finish(candidate)
-        return Refined(0, (number, 0))
-
-    def label_of(self, candidate: Candidate) -> str:
-        """The value that is released."""
-        return self.name_of(candidate.slot)
-
-    def separates(self, candidate: Candidate) -> bool:
-        """Whether the value is not suppressed again."""
-        return not self.hidden[candidate.slot]
-
-    def hide_dropped(self, lowest: Floats) -> None:
-        """Suppress values that nobody has."""
-        self.present = np.isfinite(lowest)
-        self.nodes[~self.present] = 0
-
-    def tree(self) -> dict[str, Any]:
-        """What is released, and beside it what is suppressed."""
-        children = [{"value": name} for name in self.released_values]
-        return {"value": SUPPRESSED} | ({"children": children} if self.nodes.any() else {})

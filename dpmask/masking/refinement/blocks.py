@@ -11,8 +11,9 @@ group is complete in one shard, and only effects and summaries travel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +21,12 @@ from numpy.typing import NDArray
 
 from dpmask.engine.collection import Collection
 from dpmask.engine.limits import Limits, current_limits
+from dpmask.kernels.arrays import Counts
+from dpmask.kernels.models import Condition
 from dpmask.kernels.refinement.cells import (
     Cells,
     Grouped,
+    Sensitive,
     Values,
     cell_starts,
     count_cells,
@@ -33,8 +37,8 @@ from dpmask.kernels.refinement.cells import (
 )
 from dpmask.kernels.refinement.dropped import (
     Drops,
-    GroupSizes,
     GroupSummary,
+    KeyedSizes,
     contains,
     group_sizes,
     merge_sizes,
@@ -43,16 +47,18 @@ from dpmask.kernels.refinement.dropped import (
     summarised,
 )
 from dpmask.kernels.refinement.effects import Effects, candidate_effects, merge_effects
+from dpmask.kernels.refinement.joint import JointRows
 from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.attributes import Refined
 from dpmask.masking.refinement.guide import Labels
+from dpmask.masking.refinement.households import CodedHouseholds
 from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.table import Table
 
 Codes = NDArray[np.uint16]
-Counts = NDArray[np.int64]
 
 _OTHER_BYTES = 16  # a row's class and its groups
+_VERSIONS = 1 << 32  # more than a search has refinements
 
 
 class CodedBlock:
@@ -77,11 +83,28 @@ class Request(NamedTuple):
 
     number: int
     k: int
+    sensitive: Sensitive
+    conditions: tuple[Condition, ...]
     version: int
     columns: tuple[int, ...]
     values: tuple[Values, ...]
     place: int
     refined: Refined | None
+    many: bool = False
+    """One of many sets of the same columns: counted without groups, but in shards."""
+
+    def effects(self, cells: Cells) -> Effects:
+        """The effects of all candidates on groups that are complete."""
+        return candidate_effects(cells, self.values, self.k, self.conditions)
+
+    def among(self, columns: Sequence[int]) -> Request:
+        """The same for codes of these columns alone."""
+        places = tuple(map(columns.index, self.sensitive.columns))
+        return self._replace(
+            columns=tuple(map(columns.index, self.columns)),
+            sensitive=self.sensitive._replace(columns=places),
+            many=False,  # in shards every set is by itself
+        )
 
 
 _Merge = Callable[[Request, Any, Any], Any]
@@ -91,11 +114,11 @@ def _merge_cells(request: Request, left: Cells, right: Cells) -> Cells:
     return merge_cells(left, right, request.values)
 
 
-def _merge_sizes(request: Request, left: GroupSizes, right: GroupSizes) -> GroupSizes:
+def _merge_sizes(request: Request, left: KeyedSizes, right: KeyedSizes) -> KeyedSizes:
     return merge_sizes(left, right)
 
 
-class _Task(NamedTuple):
+class _BlockTask(NamedTuple):
     """What a pass does with each block: the requests, what is dropped, and the quasi-identifiers to count.
 
     ``keep``: cache the groups, which are not those of a trial. ``changed``: count only groups that the last refinement
@@ -111,14 +134,15 @@ class _Task(NamedTuple):
 
     def groups(self, block: CodedBlock) -> Iterator[tuple[Request, Grouped]]:
         """The groups to count, with only the records that remain."""
-        needed = [one for one in self.requests if self.drops.records or one.number in self.counted]
+        many = {one.number for one in self._many}
+        needed = [one for one in self.requests if self.drops.records or one.number in self.counted - many]
         groups = [self._current(block, one) for one in needed]
         remaining = np.ones(block.codes.shape[1], np.bool_)
         if self.drops.records:
             for request, one in zip(needed, groups, strict=True):
                 remaining &= ~contains(node_keys(one.nodes), self.drops.keys[request.number])[one.rows]
         for request, one in zip(needed, groups, strict=True):
-            if request.number in self.counted:
+            if request.number in self.counted - many:
                 yield request, one if remaining.all() else only(one, remaining)
 
     def _current(self, block: CodedBlock, request: Request) -> Grouped:
@@ -131,7 +155,7 @@ class _Task(NamedTuple):
             groups = split_groups(groups, column, place, *request.refined, request.values[place])
         else:
             groups = group_rows(block.codes, request.columns, request.values)
-        if self.keep:
+        if self.keep and not request.many:
             block.groups[request.number] = request.version, groups
         return groups
 
@@ -141,26 +165,51 @@ class _Task(NamedTuple):
         if self.changed and request.refined is not None:
             wanted &= np.isin(groups.nodes[:, request.place], request.refined.children)
         found = np.flatnonzero(wanted)
-        return found, cell_starts(groups.nodes[found], request.values)[1]
+        return found, cell_starts(groups.nodes[found], request.values)[1] * request.sensitive.counts
 
     def cells(self, block: CodedBlock) -> dict[int, Cells | None]:
         """The cells by quasi-identifier; None where they are more than the limit."""
-        found: dict[int, Cells | None] = {}
+        found: dict[int, Cells | None] = dict(self._jointly(block))
         for request, groups in self.groups(block):
             wanted, size = self._wanted(request, groups)
             fits = size <= self.limits.refinement_cells
             found[request.number] = self._count(block, request, groups, wanted) if fits else None
         return found
 
-    def _count(self, block: CodedBlock, request: Request, groups: Grouped, wanted: NDArray[np.intp]) -> Cells:
-        return count_cells(block.codes, request.columns, groups, wanted, request.values, self.limits.refinement_sparse)
+    def _jointly(self, block: CodedBlock) -> Iterator[tuple[int, Cells]]:
+        """The cells of quasi-identifiers that are many, by the rows that the last refinement changed."""
+        rows: dict[tuple[int, ...], JointRows] = {}
+        for one in self._many:
+            key = (one.columns[one.place], *one.refined.children) if self.changed and one.refined else ()
+            if key and key not in rows:
+                changed = np.isin(one.values[one.place].nodes, key[1:])[block.codes[key[0]]]
+                rows[key] = JointRows(block.codes, np.flatnonzero(changed))
+            elif key not in rows:
+                rows[key] = JointRows(block.codes)
+            yield one.number, rows[key].cells(one.columns, one.values, one.sensitive)
 
-    def sizes(self, block: CodedBlock) -> dict[int, GroupSizes | None]:
+    @property
+    def _many(self) -> list[Request]:
+        """The requests that are counted without groups: records that are dropped need groups."""
+        return [one for one in self.requests if one.many and one.number in self.counted and not self.drops.records]
+
+    def _count(self, block: CodedBlock, request: Request, groups: Grouped, wanted: NDArray[np.intp]) -> Cells:
+        sparse = self.limits.refinement_sparse
+        return count_cells(block.codes, request.columns, groups, wanted, request.values, sparse, request.sensitive)
+
+    def sizes(self, block: CodedBlock) -> dict[int, KeyedSizes | None]:
         """The sizes of groups by quasi-identifier; None where they are more than the limit."""
-        return {one.number: self._within(group_sizes(groups)) for one, groups in self.groups(block)}
+        found = {
+            one.number: self._within(group_sizes(groups, block.codes, one.sensitive))
+            for one, groups in self.groups(block)
+        }
+        rows = JointRows(block.codes)
+        return found | {
+            one.number: self._within(rows.sizes(one.columns, one.values, one.sensitive)) for one in self._many
+        }
 
     def _within(self, found: Any) -> Any:
-        return found if len(found.counts) <= self.limits.refinement_cells else None
+        return found if found.counts.size <= self.limits.refinement_cells else None
 
     def merged(self, merge: _Merge, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
         """The cells or sizes of both blocks."""
@@ -176,12 +225,12 @@ class _Task(NamedTuple):
         wanted, size = self._wanted(request, groups)
         parts = max(1, min(-(-size // self.limits.refinement_cells), len(wanted)))
         cells = (self._count(block, request, groups, part) for part in np.array_split(wanted, parts))
-        return reduce(merge_effects, (candidate_effects(one, request.values, request.k) for one in cells))
+        return reduce(merge_effects, (request.effects(one) for one in cells))
 
     def shard_summary(self, block: CodedBlock) -> GroupSummary:
         """The summary of groups that are complete."""
         ((request, groups),) = self.groups(block)
-        return summarised(group_sizes(groups), request.k)
+        return summarised(group_sizes(groups, block.codes, request.sensitive), request.k, request.conditions)
 
 
 @dataclass
@@ -193,10 +242,22 @@ class CodedTable:
 
     records: Collection[CodedBlock]
     rows: int
-    attributes: int
+    columns: int
     dropping: bool
+    households: CodedHouseholds | None = None
+    """Whole households, if a requirement counts them."""
     _taken: dict[int, Request] = field(default_factory=dict)
     _shards: dict[int, Collection[CodedBlock]] = field(default_factory=dict)
+    _searches: Iterator[int] = field(default_factory=count)
+
+    def without_drops(self) -> CodedTable:
+        """The same blocks for a search that drops nothing."""
+        return replace(self, dropping=False, _taken={}, _shards={})
+
+    def first_version(self) -> int:
+        """The version that a search begins with: blocks cache groups by it, and must not take those of another."""
+        self._taken, self._shards = {}, {}
+        return _VERSIONS * next(self._searches)
 
     def effects(self, requests: Sequence[Request], drops: Drops) -> dict[int, Effects]:
         """The effects of all candidates, by quasi-identifier; without drops only those on groups that changed."""
@@ -204,40 +265,52 @@ class CodedTable:
         task = self._task(requests, drops, keep=True)
         found = self._reduced(task, task.cells, _merge_cells, "refinement: count")
         return {
-            one.number: self._from_shards(task, one.number, _Task.shard_effects, merge_effects)
+            one.number: self._from_shards(task, one.number, _BlockTask.shard_effects, merge_effects)
             if (cells := found.get(one.number)) is None
-            else candidate_effects(cells, one.values, one.k)
+            else one.effects(cells)
             for one in requests
         }
 
-    def summaries(self, requests: Sequence[Request], drops: Drops) -> list[GroupSummary]:
-        """The sizes of all groups of a trial, in the order of the requests."""
-        task = self._task(requests, drops, keep=False)
+    def summaries(self, requests: Sequence[Request], drops: Drops, *, keep: bool = False) -> list[GroupSummary]:
+        """The sizes of all groups in the order of the requests; ``keep`` the groups, which are not those of a trial."""
+        self._taken = {one.number: one for one in requests} | self._taken
+        task = self._task(requests, drops, keep=keep)
         found = self._reduced(task, task.sizes, _merge_sizes, "refinement: drop")
         return [
-            self._from_shards(task, one.number, _Task.shard_summary, merge_summaries)
+            self._from_shards(task, one.number, _BlockTask.shard_summary, merge_summaries)
             if (sizes := found.get(one.number)) is None
-            else summarised(sizes, one.k)
+            else summarised(sizes, one.k, one.conditions)
             for one in requests
         ]
 
-    def _task(self, requests: Sequence[Request], drops: Drops, *, keep: bool) -> _Task:
-        counted = frozenset(one.number for one in requests if one.number not in self._shards)
-        return _Task(tuple(requests), drops, counted, current_limits(), keep, not self.dropping)
+    def ending(self, requests: Sequence[Request], drops: Drops) -> tuple[dict[int, Cells | None], list[Effects]]:
+        """The cells of all groups, where they are few enough, and the effects of all candidates on them."""
+        self._taken = {one.number: one for one in requests} | self._taken
+        requests = [one._replace(version=self._taken[one.number].version) for one in requests]
+        task = self._task(requests, drops, keep=False)
+        found = self._reduced(task, task.cells, _merge_cells, "refinement: stops")
+        effects = [
+            self._from_shards(task, one.number, _BlockTask.shard_effects, merge_effects)
+            if (cells := found.get(one.number)) is None
+            else one.effects(cells)
+            for one in requests
+        ]
+        return found, effects
 
-    def _reduced(self, task: _Task, count: Callable[..., Any], merge: _Merge, label: str) -> dict[int, Any]:
+    def _task(self, requests: Sequence[Request], drops: Drops, *, keep: bool) -> _BlockTask:
+        counted = frozenset(one.number for one in requests if one.number not in self._shards)
+        return _BlockTask(tuple(requests), drops, counted, current_limits(), keep, not self.dropping)
+
+    def _reduced(self, task: _BlockTask, count: Callable[..., Any], merge: _Merge, label: str) -> dict[int, Any]:
         return self.records.reduce(count, partial(task.merged, merge), label) if task.counted else {}
 
-    def _from_shards(self, task: _Task, number: int, count: Callable[..., Any], merge: Callable[..., Any]) -> Any:
+    def _from_shards(self, task: _BlockTask, number: int, count: Callable[..., Any], merge: Callable[..., Any]) -> Any:
         """The result of one quasi-identifier; in its shards every group is complete."""
-        columns = tuple(range(self.attributes)) if self.dropping else self._taken[number].columns
+        taken = self._taken[number]
+        columns = tuple(range(self.columns)) if self.dropping else (*taken.columns, *taken.sensitive.columns)
         if number not in self._shards:
             self._shards[number] = self._exchanged(number, columns)
-        requests = tuple(
-            one._replace(columns=tuple(map(columns.index, one.columns)))
-            for one in task.requests
-            if self.dropping or one.number == number
-        )
+        requests = tuple(one.among(columns) for one in task.requests if self.dropping or one.number == number)
         task = task._replace(requests=requests, counted=frozenset([number]))
         return self._shards[number].reduce(partial(count, task), merge, "refinement: count")
 

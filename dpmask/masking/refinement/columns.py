@@ -14,19 +14,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.errors import InputError
+from dpmask.engine.limits import current_limits
+from dpmask.errors import InputError, PolicyRefusal
+from dpmask.kernels.arrays import Counts, Flags, Floats
 from dpmask.kernels.refinement.cells import keys_of
-from dpmask.kernels.refinement.dropped import Drops, Flags, contains
+from dpmask.kernels.refinement.dropped import Drops, contains
 from dpmask.lake.reading import Rows
-from dpmask.masking.refinement.attributes import MISSING, SUPPRESSED, Attribute, Intervals, Ranged, Suppressed
+from dpmask.masking.refinement.attributes import MISSING, SUPPRESSED, Attribute, Intervals, Ranged
+from dpmask.masking.refinement.suppressed import Suppressed
 from dpmask.table.encoders.base import CodeEncoder, Summarise, learn
-from dpmask.table.encoders.category import MOST_CODES, CategoryEncoder, category_encoder, taxonomy_encoder
+from dpmask.table.encoders.category import CategoryEncoder, category_encoder, taxonomy_encoder
 from dpmask.table.encoders.interval import (
     DistinctNumbers,
     IntervalEncoder,
+    bound_text,
     day_number,
-    day_text,
     interval_encoders,
+    interval_text,
     is_date,
     numbers,
 )
@@ -35,24 +39,9 @@ from dpmask.table.new_columns import NewColumn, date_column, float_column, text_
 from dpmask.table.table import Table
 from dpmask.table.taxonomy import Branch
 
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 WHO = "TopDownRefinement"
 FORMS = ("label", "bounds", "midpoint")
 """How an interval is released: as text such as [20, 40), as two columns, or as the number in its middle."""
-
-
-def shown(number: float, date: bool) -> str:
-    """A bound of an interval, to the last digit."""
-    if date:
-        return day_text(number)
-    return str(int(number)) if float(number).is_integer() else repr(float(number))
-
-
-def interval(low: float, high: float, date: bool) -> str:
-    """An interval, which contains its lower bound, and not its upper one."""
-    return f"[{shown(low, date)}, {shown(high, date)})"
 
 
 def parsed_bound(value: Any) -> float:
@@ -103,6 +92,15 @@ class ReleasedTexts:
         return [text_column(self.column).taken([*self.texts, SUPPRESSED], codes)]
 
 
+def require_inside(rows: Rows, column: str, domain: Sequence[float]) -> Floats:
+    """The numbers of a column, NaN where missing; one outside its domain is refused."""
+    values = numbers(rows, column)
+    outside = int(((values < domain[0]) | (values >= domain[-1])).sum())
+    if outside:
+        raise InputError(f"{WHO}: column '{column}' has values outside its domain in {outside} records.")
+    return values
+
+
 @dataclass(frozen=True, repr=False)
 class ReleasedIntervals:
     """A column of numbers or dates: the bounds of its intervals. All values are suppressed where ``hidden``."""
@@ -121,11 +119,8 @@ class ReleasedIntervals:
 
     def columns(self, rows: Rows) -> list[Any]:
         """The released columns of one block."""
-        values = numbers(rows, self.column)
+        values = require_inside(rows, self.column, self.bounds)
         missing = np.isnan(values)
-        outside = int(((values < self.bounds[0]) | (values >= self.bounds[-1])).sum())
-        if outside:
-            raise InputError(f"{WHO}: column '{self.column}' has values outside its domain in {outside} records.")
         if missing.any() and not self.missing:
             raise InputError(
                 f"{WHO}: column '{self.column}' is missing in {int(missing.sum())} records, and nowhere in the table "
@@ -142,7 +137,7 @@ class ReleasedIntervals:
             return [[low for low, _ in ends], [high for _, high in ends]]
         if self.form == "midpoint":
             return [[(low + high) / 2.0 for low, high in ends]]
-        return [[interval(low, high, self.date) for low, high in ends]]
+        return [[interval_text(low, high, self.date) for low, high in ends]]
 
 
 Released = ReleasedTexts | ReleasedIntervals
@@ -156,20 +151,28 @@ class MaskedColumn:
     domain: tuple[float, float] | None
     tree: Branch | None
     date: bool
+    kept: bool
 
-    def attribute(self, histogram: Counts) -> Attribute:
-        """The attribute before any refinement."""
+    def attribute(self, histogram: Counts, frozen: Mapping[tuple[float, float], float]) -> Attribute:
+        """The attribute before any refinement; ``frozen``: where other releases have cut its intervals."""
         name, missing = self.encoder.column, self.encoder.missing
+        if self.kept:
+            return Suppressed.released(name, histogram, self.names.__getitem__)
         if self.domain is not None:
-            assert isinstance(self.encoder, IntervalEncoder)
-            begins = np.array([self.domain[0], *self.encoder.edges, self.domain[1]])
-            return Intervals(name, histogram, missing, begins, partial(interval, date=self.date))
+            return Intervals(name, histogram, missing, self.begins, partial(interval_text, date=self.date), frozen)
         if self.tree is not None:
             return Ranged(name, histogram, self.tree, missing)
-        return Suppressed(name, histogram, self._names.__getitem__)
+        return Suppressed(name, histogram, self.names.__getitem__)
 
     @property
-    def _names(self) -> list[str]:
+    def begins(self) -> Floats:
+        """Of intervals the lower bound of each code, and the upper one of all."""
+        assert isinstance(self.encoder, IntervalEncoder)
+        assert self.domain is not None
+        return np.array([self.domain[0], *self.encoder.edges, self.domain[1]])
+
+    @property
+    def names(self) -> list[str]:
         """The values, in the order of their codes; the last one is for missing values."""
         assert isinstance(self.encoder, CategoryEncoder)
         return [*self.encoder.known, MISSING]
@@ -180,15 +183,54 @@ class MaskedColumn:
             return attribute.released_values
         if isinstance(attribute, Intervals):
             bounds = attribute.bounds()
-            return [shown(bound, self.date) for bound in bounds] if self.date else bounds
+            return [bound_text(bound, self.date) for bound in bounds] if self.date else bounds
         assert isinstance(attribute, Ranged)
         return sorted(attribute.label(number) for number in attribute.cut)
+
+    def frozen(self, attribute: Attribute) -> dict[str, Any] | None:
+        """The cut and the tree for later releases of a series, as JSON; None for values that have no tree.
+
+        Of a taxonomy the codes are those of its leaves. ``whole``: missing values are released like all others.
+        """
+        if isinstance(attribute, Suppressed):
+            return {"kept": True} if self.kept else None
+        assert isinstance(attribute, Ranged)
+        whole = self.encoder.missing and not attribute.lows[-1]
+        if isinstance(attribute, Intervals):
+            return {"edges": attribute.bounds(), "splits": attribute.splits(), "whole": whole}
+        assert self.tree is not None
+        lows = np.unique(attribute.lows[: self.tree.leaves]).tolist()
+        return {"taxonomy": self.tree.to_dict(), "lows": lows, "whole": whole}
+
+    def frozen_lows(self, frozen: Mapping[str, Any]) -> Counts:
+        """For each code the lowest one of its node in another release's cut; one of another tree is refused."""
+        size = self.encoder.size
+        if frozen.get("kept"):
+            return np.arange(size)
+        ends = None if self.domain is None else list(self.domain)
+        tree = None if self.tree is None else self.tree.to_dict()
+        if not self.kept and (
+            frozen.get("taxonomy") != tree or (ends and [frozen["edges"][0], frozen["edges"][-1]] != ends)
+        ):
+            raise PolicyRefusal(
+                f"{WHO}: '{self.encoder.column}' has another tree (a taxonomy or a domain) than in an earlier release "
+                "of the series. Releases of the same people must cut the same trees."
+            )
+        if self.kept:
+            raise PolicyRefusal(
+                f"{WHO}: '{self.encoder.column}' is kept as it is, and was generalised in an earlier release of the "
+                "series. Generalise it here, too."
+            )
+        starts = np.array(frozen["lows"]) if ends is None else np.searchsorted(self.begins, frozen["edges"][:-1])
+        codes = np.arange(size - self.encoder.missing)
+        lows = starts[np.searchsorted(starts, codes, side="right") - 1]
+        return np.append(lows, 0 if frozen["whole"] else len(codes)) if self.encoder.missing else lows
 
     def released(self, attribute: Attribute, form: str) -> Released:
         """What its values become."""
         if isinstance(attribute, Suppressed):
             assert isinstance(self.encoder, CategoryEncoder)
-            names = self._names[: len(attribute.totals)]
+            names = self.names[: len(attribute.totals)]
             texts = [SUPPRESSED if hidden else name for hidden, name in zip(attribute.hidden, names, strict=True)]
             if self.encoder.missing and not attribute.hidden[-1]:
                 texts[-1] = None  # type: ignore[call-overload]
@@ -205,26 +247,49 @@ class MaskedColumn:
 
 
 def masked_columns(
-    source: Table, columns: Sequence[str], trees: Mapping[str, Branch], domains: Mapping[str, tuple[float, float]]
+    source: Table,
+    columns: Sequence[str],
+    trees: Mapping[str, Branch],
+    domains: Mapping[str, tuple[float, float]],
+    edges: Mapping[str, Sequence[float]],
+    kept: Sequence[str],
+    frozen: Mapping[str, Sequence[float]],
 ) -> list[MaskedColumn]:
-    """Codes for every column; values that a taxonomy lacks, or outside of a domain, are refused here."""
+    """Codes for every column; values that a taxonomy lacks, or outside of a domain, are refused here.
+
+    ``edges``: of columns that are cut at these alone. ``kept``: columns that are released as they are. ``frozen``:
+    where columns must be cut, too, if at all, as other releases are.
+    """
+    trees = {column: tree for column, tree in trees.items() if column not in kept}
+    most = current_limits().code_values
     looks: dict[str, Summarise[Any]] = {
-        column: partial(DistinctNumbers.of, most=MOST_CODES, domain=domains[column])
+        column: partial(DistinctNumbers.of, most=most, domain=domains[column])
         if column in domains
-        else partial(TextCounts.of, most=MOST_CODES)
+        else partial(TextCounts.of, most=most)
         for column in columns
     }
     found = learn(source, looks, f"{WHO}: values")
     encoders: dict[str, CategoryEncoder | IntervalEncoder] = {
         **interval_encoders(source, {column: found[column] for column in domains}, WHO)
     }
+    for column, inner in edges.items():
+        encoders[column] = IntervalEncoder(column, np.array(inner), found[column].missing > 0)
+    for column, places in frozen.items():
+        known = encoders[column]
+        assert isinstance(known, IntervalEncoder)
+        if column in edges and not set(places).issubset(known.edges.tolist()):
+            raise PolicyRefusal(
+                f"{WHO}: '{column}' was cut at other places than those of start in an earlier release of the series. "
+                "Give it the same start."
+            )
+        encoders[column] = IntervalEncoder(column, np.union1d(known.edges, places), known.missing)
     for column in columns:
         if column in trees:
             encoders[column] = taxonomy_encoder(column, trees[column], found[column], WHO)
         elif column not in domains:
             encoders[column] = category_encoder(column, found[column], WHO)
     dates = {column for column in domains if is_date(source.masked_schema.field(column).type)}
-    return [MaskedColumn(encoders[one], domains.get(one), trees.get(one), one in dates) for one in columns]
+    return [MaskedColumn(encoders[one], domains.get(one), trees.get(one), one in dates, one in kept) for one in columns]
 
 
 @dataclass(frozen=True, repr=False)
@@ -257,20 +322,38 @@ class DroppedGroups:
 
     def lowest_remaining(self, table: Table) -> list[Floats]:
         """For each column and code the lowest number of a row that remains, 0 for texts, or inf; one pass."""
-        return table.select(self.inputs).reduce(self._lowest, _lower, "refinement: values left")
+        return table.select(self.inputs).reduce(self._lowest, lower, "refinement: values left")
 
     def _lowest(self, rows: Rows) -> list[Floats]:
         codes = [encoder.encode(rows) for encoder in self.encoders]
-        remaining = ~self._of(codes)
-        found = []
-        for encoder, each in zip(self.encoders, codes, strict=True):
-            ordered = isinstance(encoder, IntervalEncoder)
-            values = np.nan_to_num(numbers(rows, encoder.column)) if ordered else np.zeros(len(remaining))
-            lowest = np.full(encoder.size, np.inf)
-            np.minimum.at(lowest, each[remaining], values[remaining])
-            found.append(lowest)
-        return found
+        return lowest_values(self.encoders, codes, rows, [~self._of(codes)] * len(codes))
 
 
-def _lower(left: list[Floats], right: list[Floats]) -> list[Floats]:
+def lowest_values(
+    encoders: Sequence[CodeEncoder], codes: Sequence[Counts], rows: Rows, remaining: Sequence[Flags]
+) -> list[Floats]:
+    """For each column and code the lowest number among the remaining rows, 0 for texts, or inf."""
+    found = []
+    for encoder, each, kept in zip(encoders, codes, remaining, strict=True):
+        ordered = isinstance(encoder, IntervalEncoder)
+        values = np.nan_to_num(numbers(rows, encoder.column)) if ordered else np.zeros(len(kept))
+        lowest = np.full(encoder.size, np.inf)
+        np.minimum.at(lowest, each[kept], values[kept])
+        found.append(lowest)
+    return found
+
+
+def lowest_of(table: Table, encoders: tuple[CodeEncoder, ...]) -> list[Floats]:
+    """For each column and code the lowest number of any row, 0 for texts, or inf; one pass."""
+    names = [one.column for one in encoders]
+    return table.select(names).reduce(partial(_lowest_of, encoders), lower, "refinement: values left")
+
+
+def _lowest_of(encoders: tuple[CodeEncoder, ...], rows: Rows) -> list[Floats]:
+    codes = [encoder.encode(rows) for encoder in encoders]
+    return lowest_values(encoders, codes, rows, [np.ones(rows.num_rows, np.bool_)] * len(codes))
+
+
+def lower(left: list[Floats], right: list[Floats]) -> list[Floats]:
+    """The lower one of each."""
     return [np.minimum(one, other) for one, other in zip(left, right, strict=True)]

@@ -5,29 +5,78 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from dpmask.engine.draws import Subkey
 from dpmask.kernels.refinement.information import TIE
 from dpmask.lake.reading import Rows
 from dpmask.masking.method import FittedMethod
 from dpmask.masking.refinement.attributes import SUPPRESSED
-from dpmask.masking.refinement.columns import WHO, DroppedGroups, Released, interval, parsed_bound
+from dpmask.masking.refinement.columns import WHO, DroppedGroups, Released, parsed_bound
 from dpmask.masking.refinement.guide import DISTORTION, Labels
-from dpmask.masking.refinement.search import RefinementStep
-from dpmask.results import LESS_RISK, MORE_LOSS, NEUTRAL, Exhibit, Plain, Result, Term, plain
+from dpmask.masking.refinement.series import SeriesFigure
+from dpmask.masking.refinement.solution import RefinementStep
+from dpmask.masking.refinement.stops import Alternative, Stop
+from dpmask.masking.refinement.suppressed_cells import SuppressedCells
+from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Exhibit, Plain, Result, Term, plain
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
-from dpmask.table.new_columns import with_new_columns
+from dpmask.table.encoders.interval import interval_text
+from dpmask.table.households import DroppedHouseholds
+from dpmask.table.new_columns import with_missing, with_new_columns
+from dpmask.table.requirement import HOUSEHOLDS, MODELS, RECORDS, Model, Requirement
 
 if TYPE_CHECKING:
     from dpmask.masking.refinement.method import TopDownRefinement
 
+_DIVERSITY = "Machanavajjhala et al. 2007, l-diversity: privacy beyond k-anonymity"
 _FUNG = "Fung, Wang, Wang and Hung 2009, section 3 and Algorithm 1."
 
 _IN_ORDER = "What was refined, in this order"
 _REFINED = {"attribute": Exhibit("text"), "value": Exhibit("text"), "score": Exhibit("number")}
+_MODELS = {
+    "requirement": Exhibit("text"),
+    "limited": Exhibit("text", "what is limited"),
+    "figure": Exhibit("number", "worst group"),
+    "limit": Exhibit("number"),
+}
+_STOPS = {
+    "column": Exhibit("text"),
+    "value": Exhibit("text", "what stays as it is"),
+    "requirement": Exhibit("text"),
+    "group": Exhibit("number", "records of the group"),
+    "blocked_by": Exhibit("text", "blocked by"),
+}
+_ALTERNATIVES = {
+    "change": Exhibit("text"),
+    "column": Exhibit("text", "column that is refined"),
+    "value": Exhibit("text", "what is refined"),
+    "gain": Exhibit("number", "gain, or records refined"),
+}
+_SERIES = {
+    "columns": Exhibit("text"),
+    "releases": Exhibit("text", "with"),
+    "people": Exhibit("text", "people who are"),
+    "least": Exhibit("number", "records left, at least"),
+    "k": Exhibit("number"),
+}
 _TREES = Exhibit("trees", "what its values are masked to")
+
+
+class ModelFigure(NamedTuple):
+    """The worst figure of one limit of a model in the groups of a requirement."""
+
+    requirement: str
+    model: str
+    limited: str
+    figure: float
+    limit: float
+
+
+def _worst_of(model: str) -> Any:
+    """A property: the worst figure of a model in any requirement; None without one."""
+    worse = min if model in {"distinct_l", "entropy_l"} else max
+    return property(lambda found: worse((one.figure for one in found.models if one.model == model), default=None))
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,20 +88,68 @@ class Figures(Result):
     trees: Mapping[str, Any]
     rows: int
     dropped: int = 0
+    cells: Mapping[str, int] = field(default_factory=dict)
+    models: tuple[ModelFigure, ...] = ()
+    stops: tuple[Stop, ...] = ()
+    alternatives: tuple[Alternative, ...] = field(default=(), compare=False)
+    """None where the cells of all groups outgrow the driver's budget."""
+    losses: Mapping[str, float] = field(default_factory=dict)
+    """What each column lost: the normalised certainty penalty (attributes.py)."""
+    regions: int = 0
+    """Of the search mondrian, and beside it what one cut for all records would lose."""
+    one_cut: Mapping[str, float] = field(default_factory=dict)
+    series: tuple[SeriesFigure, ...] = ()
+    """What earlier releases of a series leave."""
 
-    judged: ClassVar[tuple[str, ...]] = ("smallest", "refinements", "suppressed")
+    judged: ClassVar[tuple[str, ...]] = ("smallest", "refinements", "loss", "suppressed", "suppressed_cells", *MODELS)
     exhibits: ClassVar[Mapping[str, Exhibit]] = {
         "suppressed_records": Exhibit("number", "records left out"),
         "suppressed": Exhibit("share", "share of records left out"),
+        "suppressed_cells": Exhibit("share", "share of cells set to missing"),
+        "cells": Exhibit("numbers", "Cells set to missing", term="suppressed_cells"),
         "requirements": Exhibit("numbers", "Smallest groups", term="smallest"),
+        "loss": Exhibit("number"),
+        "losses": Exhibit("numbers", "What each column lost", term="loss"),
+        "regions": Exhibit("number"),
+        "loss_of_one_cut": Exhibit("number", "loss of the one-cut search"),
+        "one_cut": Exhibit("numbers", "What each column would lose by one cut for all records", term="loss"),
+        "models": Exhibit("rows", "What models allow", of=_MODELS),
         "steps": Exhibit("steps", _IN_ORDER, of={**_REFINED, "smallest": Exhibit("number", "smallest group after it")}),
+        "stops": Exhibit("rows", "Why each column stopped", of=_STOPS),
+        "alternatives": Exhibit("rows", "What would allow one refinement more", of=_ALTERNATIVES),
+        "series": Exhibit("rows", "What is left to an intruder who has earlier releases, too", of=_SERIES),
         "trees": _TREES,
     }
     about: ClassVar[Term] = Term("Records in the smallest group of any requirement.", LESS_RISK, _FUNG)
     terms: ClassVar[Mapping[str, Term]] = {
         "refinements": Term("Refinements that were taken.", NEUTRAL, _FUNG),
+        "loss": Term(
+            "The normalised certainty penalty: the mean over records and columns of what a value lost, of an interval "
+            "its share of the domain, of a tree's node the share of all values below it.",
+            MORE_LOSS,
+            "Xu et al. 2006, Utility-based anonymization using local recoding",
+        ),
         "suppressed": Term("The share of records that were dropped.", MORE_LOSS, "dpmask."),
+        "suppressed_cells": Term("The share of the masked columns' cells set to missing.", MORE_LOSS, "dpmask."),
+        "distinct_l": Term("Fewest different sensitive values in a group.", LESS_RISK, _DIVERSITY),
+        "entropy_l": Term("Fewest sensitive values in a group, by their entropy.", LESS_RISK, _DIVERSITY),
+        "recursive_l": Term("Largest share in a group over that of the l-th and all later.", MORE_RISK, _DIVERSITY),
+        "confidence": Term(
+            "Largest share of a limited sensitive value in a group.",
+            MORE_RISK,
+            "Wang, Fung and Yu 2005, Template-based privacy preservation in classification problems",
+        ),
+        "t_closeness": Term(
+            "Largest distance of a group's sensitive values from those of all.",
+            MORE_RISK,
+            "Li, Li and Venkatasubramanian 2007, t-closeness",
+        ),
     }
+    distinct_l = _worst_of("distinct_l")
+    entropy_l = _worst_of("entropy_l")
+    recursive_l = _worst_of("recursive_l")
+    confidence = _worst_of("confidence")
+    t_closeness = _worst_of("t_closeness")
 
     @property
     def smallest(self) -> int:
@@ -65,25 +162,57 @@ class Figures(Result):
         return len(self.steps)
 
     @property
+    def loss(self) -> float:
+        """The mean of what the columns lost."""
+        return sum(self.losses.values()) / len(self.losses)
+
+    @property
+    def loss_of_one_cut(self) -> float:
+        """The same with one cut for all records."""
+        return sum(self.one_cut.values()) / len(self.one_cut)
+
+    @property
+    def suppressed_cells(self) -> float:
+        """The share of the masked columns' cells that were set to missing."""
+        return sum(self.cells.values()) / (self.rows * len(self.losses))
+
+    @property
     def suppressed(self) -> float:
         """The share of records that were dropped."""
         return self.dropped / self.rows
 
     def explain(self) -> str:
         """The numbers in a sentence."""
+        if self.regions:
+            return (
+                f"{self.regions:,} regions of at least {self.smallest:,} records; a loss (normalised certainty "
+                f"penalty) of {self.loss:.4g}, where one cut for all records would lose {self.loss_of_one_cut:.4g}."
+            )
         return (
             f"{self.refinements} refinements; at least {self.smallest:,} records share every row of a requirement; "
-            f"{self.dropped:,} of {self.rows:,} records were dropped."
+            f"{self.dropped:,} of {self.rows:,} records were dropped"
+            + (f", and {sum(self.cells.values()):,} cells set to missing." if self.cells else ".")
         )
 
     def to_dict(self) -> dict[str, Plain]:
         """The numbers, for JSON."""
-        return {name: plain(getattr(self, name)) for name in self.judged} | {
+        found = {name: plain(getattr(self, name)) for name in self.judged}
+        return {name: value for name, value in found.items() if value is not None} | {
             "suppressed_records": self.dropped,
+            **({"cells": plain(self.cells)} if self.cells else {}),
             "requirements": plain(self.groups),
+            "losses": plain(self.losses),
+            **(self._of_regions() if self.regions else {}),
+            **({"models": [plain(one._asdict()) for one in self.models]} if self.models else {}),
+            **({"series": [plain(one._asdict()) for one in self.series]} if self.series else {}),
             "steps": [plain(step._asdict()) for step in self.steps],
+            "stops": [plain(one._asdict()) for one in self.stops],
+            "alternatives": [plain(one._asdict()) for one in self.alternatives],
             "trees": plain(self.trees),
         }
+
+    def _of_regions(self) -> dict[str, Plain]:
+        return {"regions": self.regions, "loss_of_one_cut": self.loss_of_one_cut, "one_cut": plain(self.one_cut)}
 
     def __repr__(self) -> str:
         """No step and no tree: bounds of intervals are values of records."""
@@ -101,7 +230,14 @@ class FittedRefinement(FittedMethod):
     figures: Figures = field()
     guide: Labels = field()
     key: Subkey = field()
-    dropped: DroppedGroups | None = None
+    dropped: DroppedGroups | DroppedHouseholds | None = None
+    bands: Mapping[str, list[float]] = field(default_factory=dict)
+    """Where the bands begin that sensitive numbers with many values are counted in."""
+    unseen: tuple[tuple[str, str], ...] = ()
+    """Columns and values whose share is limited, though no record has them."""
+    cells: SuppressedCells | None = None
+    frozen: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    """The cut and the tree of each column, for later releases of a series; none where records or cells are left out."""
 
     solution_exhibits: ClassVar[Mapping[str, Exhibit]] = {
         "refinements": Exhibit("steps", _IN_ORDER, of=_REFINED),
@@ -114,17 +250,49 @@ class FittedRefinement(FittedMethod):
         return self.figures.steps
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns of its requirements, and that of households that are dropped."""
+        return (*self.method.grouped, *(self.dropped.inputs if isinstance(self.dropped, DroppedHouseholds) else ()))
+
+    @property
     def changes(self) -> tuple[str, ...]:
         """The columns it masks, and those it adds for them."""
-        return tuple(dict.fromkeys([*self.inputs, *(new.name for one in self.released for new in one.new_columns)]))
+        names = [*self.method.masks, *(new.name for one in self.released for new in one.new_columns)]
+        return tuple(dict.fromkeys(names))
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table that does not fit; a part of the one it was fitted to may be small."""
         self.method.check_schema(table.masked_schema)
 
+    @property
+    def of_one_table(self) -> str:
+        """What was left out was so by its records; models of a column that is masked here cannot be counted again."""
+        if self.dropped is not None or self.cells is not None:
+            return "which records or cells are left out was decided by the records of that table"
+        masked = [column for column in self.method.sensitive if column in self.changes]
+        return f"models limit '{masked[0]}', which this step masks, so they cannot be counted again" if masked else ""
+
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block, masked."""
-        return with_new_columns(rows, {one.column: (one.new_columns, one.columns(rows)) for one in self.released})
+        new = {one.column: (one.new_columns, one.columns(rows)) for one in self.released}
+        if self.cells is not None:
+            for column, gone in zip(self.method.grouped, self.cells.of(rows), strict=True):
+                if gone.any():
+                    fields, arrays = new[column]
+                    new[column] = fields, [with_missing(one, gone) for one in arrays]
+        return with_new_columns(rows, new)
+
+    def explain(self) -> str:
+        """Why each column was not refined further, and what would allow one refinement more; not for publication."""
+        found = self.figures
+        stopped = {one.column for one in found.stops}
+        lines = [found.explain(), *map(str, found.stops)]
+        if self.cells is not None:
+            return "\n".join([*lines, _MORE_CELLS])
+        lines += [f"{column}: all that can be released is." for column in self.cuts if column not in stopped]
+        lines += ["One refinement more would be possible with"] if found.alternatives else []
+        lines += [f"  {one.change}: {one.column}, '{one.value}' (gain {one.gain:.4g})" for one in found.alternatives]
+        return "\n".join(lines)
 
     def labels(self, table: Any) -> Any:
         """The guide's class of each record, as a series."""
@@ -133,13 +301,36 @@ class FittedRefinement(FittedMethod):
     def _labels(self, rows: Rows) -> dict[str, Any]:
         return {"label": self.guide.of(rows)}
 
+    def released_names(self) -> Mapping[str, list[str]]:
+        """The columns that each column is released as."""
+        names = {column: [column] for column in self.method.keep}
+        return names | {one.column: [new.name for new in one.new_columns] for one in self.released}
+
     def claims(self) -> list[dict[str, Plain]]:
-        """Every requirement, in the columns that are released; anybody can count them again."""
-        names = {one.column: [new.name for new in one.new_columns] for one in self.released}
-        return [
-            {"columns": [name for column in one["columns"] for name in names[column]], "smallest_group": one["k"]}
-            for one in self.method.requirements
-        ]
+        """Every requirement, in the columns that are released; anybody can count them again.
+
+        Models are among them where their column is not masked here, each with the bands or the tree it is counted by.
+        """
+        names = self.released_names()
+        found = []
+        for one in self.method.requirements:
+            several = one.known and any(len(names[column]) > 1 for column in one.columns)
+            models = [self._claimed(model) for model in one.models if model.column not in self.changes]
+            more: dict[str, Any] = {"models": models} if models else {}
+            for columns in one.sets if several else [one.columns]:
+                released = [name for column in columns for name in names[column]]
+                known = {"known": one.known} if one.known and not several else {}
+                wild = () if self.cells is None else self.cells.columns
+                suppressed = [name for column in columns if column in wild for name in names[column]]
+                missing = {"suppressed": suppressed} if suppressed else {}
+                households = {} if one.of == RECORDS else {"households": self.method.household}
+                found.append({"columns": released, "smallest_group": one.k, **known, **more, **missing, **households})
+        return plain(found)  # type: ignore[return-value]
+
+    def _claimed(self, model: Model) -> dict[str, Any]:
+        bands, tree = self.bands.get(model.column), self.method.taxonomies.get(model.column)
+        counted = {} if bands is None else {"bands": bands}
+        return model.to_dict() | counted | ({} if tree is None else {"taxonomy": tree})
 
     def solution(self) -> dict[str, Plain]:
         """What a release may show: the solution set, the trees as far as they were refined, and the scores.
@@ -156,40 +347,84 @@ class FittedRefinement(FittedMethod):
 
     def statement(self) -> str:
         """What a reader of the release may know: the requirements and the solution."""
-        required = "; ".join(f"{', '.join(one['columns'])}: {one['k']}" for one in self.method.requirements)
+        required = "; ".join(map(described, self.method.requirements))
         cuts = "; ".join(
             f"{column}: {_described_cut(cut, column in self.method.domains)}" for column, cut in self.cuts.items()
         )
-        dropped = f" {self.figures.dropped:,} of {self.figures.rows:,} records were left out for it."
+        paid = ""
+        if self.figures.dropped:
+            paid = f" {self.figures.dropped:,} of {self.figures.rows:,} records were left out for it."
+        if self.figures.cells:
+            lost = ", ".join(f"{column}: {count:,}" for column, count in self.figures.cells.items())
+            paid += (
+                f" For it, cells were set to missing ({lost}); a missing cell of these columns counts as any value, "
+                "and a row as shared by all records that agree with it wherever both have a value"
+                + (", over which its sensitive values are counted." if self.method.sensitive else ".")
+            )
         return (
             "Values were made coarser, the same everywhere, so that every row of these columns is shared by at least "
-            f"so many records: {required}.{dropped if self.figures.dropped else ''} Values are masked to: {cuts}. "
+            f"so many records: {required}.{paid} Values are masked to: {cuts}. "
             f"'{SUPPRESSED}' stands for a value that is not told; intervals hold their lower bound, not their upper "
             "one. The manifest's solution has all of them, the trees, and the refinements in their order."
         )
 
     def warnings(self) -> list[str]:
-        """Columns without any information left."""
-        return [
-            f"{WHO}: '{column}' could not be refined and has no information left. Lower k, or split its requirement."
-            for column, tree in self.figures.trees.items()
-            if "children" not in tree
+        """Columns without any information left, and limits of values that nobody has."""
+        unseen = [
+            f"{WHO}: no record has '{value}' in '{column}', so its share limits nothing. Is it spelled as in the data?"
+            for column, value in self.unseen
         ]
+        return unseen + [
+            f"{WHO}: '{column}' could not be refined and has no information left. Lower k, or split its requirement."
+            for column in self.unrefined
+        ]
+
+    @property
+    def unrefined(self) -> list[str]:
+        """The columns without any information left."""
+        return [column for column, tree in self.figures.trees.items() if "children" not in tree]
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         return [
-            "Groups are as large as required only for the declared columns: an intruder who knows other released "
-            "columns, too, may find a record among fewer.",
-            "Records of a group may share their sensitive values: measure groups for l-diversity and confidence.",
-            *([_EDGES] if self.method.domains else []),
+            OTHERS,
+            *([] if self.method.of_households else [_FAMILIES]),
+            *([] if self.method.sensitive else [UNLIMITED]),
+            *([EDGES] if self.method.domains else []),
             *([_ABSENT] if self.figures.dropped else []),
+            *([_WILD] if self.figures.cells else []),
             *self.warnings(),
         ]
 
 
+def described(one: Requirement) -> str:
+    """A requirement in words."""
+    known = "" if one.known is None else f"any {one.known} of "
+    models = "".join(f"; in each {model.describe()}" for model in one.models)
+    households = " households, whose members have the same rows" if one.of == HOUSEHOLDS else ""
+    return f"{known}{', '.join(one.columns)}: {one.k}{households}{models}"
+
+
 _SHOWN = 12
-_EDGES = "The inner bounds of intervals are values of released records: of each the smallest one above it."
+OTHERS = (
+    "Groups are as large as required only for the declared columns: an intruder who knows other released columns, too, "
+    "may find a record among fewer."
+)
+_FAMILIES = (
+    "Records are counted one by one: an intruder who sees which of them form a household may find it by all its "
+    "members together. Where the release shows that, require it of households, too (of: households)."
+)
+UNLIMITED = "Records of a group may share their sensitive values: give requirements models, or measure groups for them."
+EDGES = "The inner bounds of intervals are values of released records: of each the smallest one above it."
+_WILD = (
+    "Cells were set to missing, and a missing cell counts as any value: an intruder who knows the value that is "
+    "missing, and that the person is in the release, may exclude the records that have another one, and be left with "
+    "fewer than k, or one. Where that matters, leave records out instead (suppress_records)."
+)
+_MORE_CELLS = (
+    "Columns stopped where the next refinement of any would take more cells than suppress_cells and cell_limits allow. "
+    "Without suppress_cells, what blocks each column is listed."
+)
 _ABSENT = (
     "Records were left out: totals of the release are off by as many, and an intruder who knows that a person is in "
     "the source and finds no group for them learns that they were rare. Files are blocks of the source without them: "
@@ -202,7 +437,7 @@ def _described_cut(cut: Sequence[Any], ordered: bool) -> str:
     values = [str(one) for one in cut]
     if ordered:
         date, bounds = isinstance(cut[0], str), [parsed_bound(one) for one in cut]
-        values = [interval(low, high, date) for low, high in pairwise(bounds)]
+        values = [interval_text(low, high, date) for low, high in pairwise(bounds)]
     if len(values) > _SHOWN:
         return f"{len(values)} values" + (f" from {values[0]} to {values[-1]}" if ordered else "")
     return ", ".join(values)

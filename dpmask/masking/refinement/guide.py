@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.clustering.partition import ALGORITHMS, partition
+from dpmask.clustering.partition import ALGORITHMS, FittedPartition, partition
 from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError
 from dpmask.lake.reading import Rows
-from dpmask.table.encoders.category import category_encoder, count_texts
+from dpmask.table.encoders.category import CategoryEncoder, category_encoder, count_texts
 from dpmask.table.table import Table
 
 DISTORTION = "distortion"
 _MOST_CLASSES = 256
-
-
-def _one_class(rows: Rows) -> NDArray[np.int64]:
-    return np.zeros(rows.num_rows, np.int64)
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,11 +29,14 @@ class Labels:
 
     inputs: tuple[str, ...] = ()
     classes: int = 1
-    find: Callable[[Rows], NDArray[Any]] = _one_class
+    source: CategoryEncoder | FittedPartition | None = None
 
     def of(self, rows: Rows) -> NDArray[np.uint16]:
         """The class of each row of a block."""
-        return self.find(rows).astype(np.uint16)
+        if self.source is None:
+            return np.zeros(rows.num_rows, np.uint16)
+        found = self.source.encode(rows) if isinstance(self.source, CategoryEncoder) else self.source.of(rows)
+        return found.astype(np.uint16)
 
 
 def guide_labels(table: Table, guide: Any, masked: Sequence[str], key: Subkey, who: str) -> Labels:
@@ -47,7 +46,7 @@ def guide_labels(table: Table, guide: Any, masked: Sequence[str], key: Subkey, w
     if "column" in guide:
         return _column_labels(table, guide["column"], who)
     found = partition(table, guide["columns"] or list(masked), guide["clusters"], guide["algorithm"], key)
-    return Labels(found.columns, found.clusters, found.of)
+    return Labels(found.columns, found.clusters, found)
 
 
 def _column_labels(table: Table, column: str, who: str) -> Labels:
@@ -59,7 +58,7 @@ def _column_labels(table: Table, column: str, who: str) -> Labels:
             "few classes, or a clustering: guide: {clusters: 6, algorithm: bisecting_kmeans}."
         )
     encoder = category_encoder(column, found, who)
-    return Labels((column,), encoder.size, encoder.encode)
+    return Labels((column,), encoder.size, encoder)
 
 
 def guide_columns(guide: Any) -> tuple[str, ...]:

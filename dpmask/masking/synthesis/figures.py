@@ -8,12 +8,9 @@ from operator import add
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.results import LESS_RISK, MORE_LOSS, MORE_RISK, NEUTRAL, Exhibit, Result, Term, worst
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _SAME = 1e-6
 """A value counts as reproduced that is nearer to its original than this share of the standard deviation."""

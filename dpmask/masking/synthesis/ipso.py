@@ -26,12 +26,13 @@ from dpmask.clustering.design import Design, Units
 from dpmask.engine.draws import Subkey
 from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.regression.gram import gram_of, values_at
 from dpmask.kernels.regression.least_squares import inverted, lower_root
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
-from dpmask.masking.synthesis.values import Draws, FittedSynthesis, Integers, SynthesisMethod
+from dpmask.masking.synthesis.values import Draws, FittedSynthesis, SynthesisMethod
 from dpmask.parameters import require_choice
-from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
 _DESCRIPTIONS = {
@@ -87,13 +88,17 @@ class IPSO(SynthesisMethod["FittedIPSO"]):
         require_choice(self, "variant", tuple(_DESCRIPTIONS))
         self.check_parameters()
 
+    @property
+    def kernels(self) -> KernelUse:
+        """What it runs."""
+        return KernelUse((Task("regression"), Task("normals")))
+
     def fit_table(self, table: Table, key: Subkey) -> FittedIPSO:
         """Find the regression of the table, and that of the draws."""
         design = self.design(table)
-        own = self.bound_key(key, "ipso", table, design)
-        draws = Draws(self.dependents if self.variant != "A" else (), own.subkey("residuals"))
+        draws = Draws(self.dependents if self.variant != "A" else (), key.subkey("residuals"))
         recipe = self._recipe(regress(table, design, draws), draws)
-        return FittedIPSO(self, own, *self.synthesised(table, design, recipe, [self.dependents], [1]))
+        return FittedIPSO(self, key, *self.synthesised(table, design, recipe, [self.dependents], [1]))
 
     def _recipe(self, found: Regression, draws: Draws) -> Obfuscation:
         t = len(self.dependents)
@@ -138,7 +143,7 @@ def regress(table: Table, design: Design, draws: Draws) -> Regression:
 
 def _gram(design: Design, draws: Draws, coefficients: Floats, rows: Rows, position: Position) -> tuple[Floats, int]:
     """The weighted Gram matrix of z and of the residuals of (y, draws), and how many records miss no value."""
-    units = design.weighted(rows, position)
+    units = design.weighted(rows)
     both = units._replace(y=np.concatenate([units.y, draws.at(position.first, units.y.shape[1])]))
     both = both.of(units.counted)
     block = np.concatenate([both.z, both.y - _linear(both.z, coefficients)])
@@ -186,6 +191,11 @@ class FittedIPSO(FittedSynthesis):
         """Terms x dependents in original units, the constant first."""
         return self.synthesiser.design.coefficients(self.synthesiser.recipe.coefficients)  # type: ignore[attr-defined]
 
+    @property
+    def of_one_table(self) -> str:
+        """The draws were fitted, too."""
+        return "what it keeps is the regression of that table"
+
     def statement(self) -> str:
         """What a reader of the release may know."""
         description = _DESCRIPTIONS[self.method.variant].format(inputs=", ".join(self.method.independents))
@@ -200,7 +210,7 @@ class FittedIPSO(FittedSynthesis):
         return [
             "Independents are released as they are, unless another step masks them.",
             f"Up to {self.figures.on_planes:.1%} of a column's values lie on one hyperplane over the independents: the "
-            "coefficients can be read off them.",
+            "coefficients can be read off them. residual_linkage measures what is linked by it.",
             "Dependents that the independents predict well stay near their originals. Measure the linkage.",
             "Drawn residuals are normal: values may lie where real ones cannot; bounds prevent it.",
             *self.warnings(),

@@ -28,13 +28,13 @@ import numpy as np
 from dpmask.clustering.design import Design, Units
 from dpmask.clustering.fuzzy_c_regression import FuzzyCRegression, ModelSolution, fit_models
 from dpmask.engine.draws import Subkey
-from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.regression.gram import errors_at, values_at
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
-from dpmask.masking.synthesis.values import Draws, FittedSynthesis, Integers, SynthesisMethod
+from dpmask.masking.synthesis.values import Draws, FittedSynthesis, Synthesiser, SynthesisMethod
 from dpmask.parameters import require_flag, require_integer
-from dpmask.table.columns import Floats
 from dpmask.table.table import Table
 
 _LEAST = 10
@@ -101,6 +101,13 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
             require_integer(self, "minimum_size", at_least=1)
 
     @property
+    def kernels(self) -> KernelUse:
+        """What it runs; where columns let the centres of the start fall together, sharper ones are taken."""
+        start = (Task("fuzzy", 2.0), Task("memberships", 2.0), Task("starts"))
+        sharper = (Task(name, m) for name in ("fuzzy", "memberships") for m in (1.5, 1.25, 1.1))
+        return KernelUse((Task("regression"), *start), (*sharper, Task("labels"), Task("normals")))
+
+    @property
     def groups(self) -> list[list[int]]:
         """The places of dependents that share their models."""
         places = list(range(len(self.dependents)))
@@ -115,9 +122,8 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
     def fit_table(self, table: Table, key: Subkey) -> FittedRegressionSynthesis:
         """Find the models, dissolve small ones, and measure the result."""
         design = self.design(table)
-        own = self.bound_key(key, "regression synthesis", table, design)
         models = FuzzyCRegression(clusters=self.clusters, nulls="drop" if self.nulls == "keep" else "refuse")
-        solutions = fit_models(models, table, design, self.groups, own.subkey("models"))
+        solutions = fit_models(models, table, design, self.groups, key.subkey("models"))
         least = self.minimum_size or max(_LEAST, _PER_COEFFICIENT * design.width)
         parts = [
             DependentModels(group, self._large(one, least)) for group, one in zip(self.groups, solutions, strict=True)
@@ -125,9 +131,9 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
         if self.residual_noise:
             parts = _with_noise(table, design, parts)
         names = [tuple(self.dependents[place] for place in group) for group in self.groups]
-        recipe = Models(tuple(parts), tuple(Draws(some, own.subkey("residuals")) for some in names))
+        recipe = Models(tuple(parts), tuple(Draws(some, key.subkey("residuals")) for some in names))
         synthesised = self.synthesised(table, design, recipe, names, [len(part.models) for part in parts])
-        return FittedRegressionSynthesis(self, own, *synthesised, least)
+        return FittedRegressionSynthesis(self, key, *synthesised, least)
 
     def _large(self, solution: ModelSolution, least: int) -> Floats:
         """The models that enough records are nearest to. The others' records only add to these: one pass is enough."""
@@ -205,13 +211,13 @@ class _Residuals(NamedTuple):
 
 def _with_noise(table: Table, design: Design, parts: Sequence[DependentModels]) -> list[DependentModels]:
     """The parts with the roots of their models' residual covariances, from one pass."""
-    rows, label = table.select(design.all_columns).with_positions(), f"{design.who}: residuals"
+    rows, label = table.select(design.all_columns), f"{design.who}: residuals"
     found = rows.reduce(partial(_residuals, design, parts), _plus, label)
     return [part._replace(factors=one.roots(design.width)) for part, one in zip(parts, found, strict=True)]
 
 
-def _residuals(design: Design, parts: Sequence[DependentModels], rows: Rows, position: Position) -> list[_Residuals]:
-    units = design.complete(rows, position)
+def _residuals(design: Design, parts: Sequence[DependentModels], rows: Rows) -> list[_Residuals]:
+    units = design.complete(rows)
     return [_part_residuals(part, units) for part in parts]
 
 
@@ -229,12 +235,36 @@ def _plus(left: list[_Residuals], right: list[_Residuals]) -> list[_Residuals]:
     return [one.plus(two) for one, two in zip(left, right, strict=True)]
 
 
+def _used(synthesiser: Synthesiser, rows: Rows) -> list[Integers]:
+    """How many of a block's records use each model, for each group of dependents."""
+    recipe = synthesiser.recipe
+    assert isinstance(recipe, Models)
+    units = synthesiser.design.units(rows)
+    labels = recipe.labels(units.of(units.counted))
+    return [np.bincount(one, minlength=len(part.models)) for one, part in zip(labels, recipe.parts, strict=True)]
+
+
+def _added(left: list[Integers], right: list[Integers]) -> list[Integers]:
+    return [one + other for one, other in zip(left, right, strict=True)]
+
+
 @dataclass(frozen=True)
 class FittedRegressionSynthesis(FittedSynthesis):
     """Models ready to replace the dependents and, on the table they were fitted to, what they came to."""
 
     method: RegressionSynthesis
     minimum_size: int
+
+    def require_promises(self, table: Table) -> None:
+        """Count the records of each model again, too: one that fewer use shows them."""
+        super().require_promises(table)
+        counts = table.select(self.inputs).reduce(partial(_used, self.synthesiser), _added, f"{self.who}: models")
+        few = [one for part in counts for one in part if 0 < one < self.minimum_size]
+        if few:
+            raise InputError(
+                f"{self.who}: {len(few)} models would be used by fewer than {self.minimum_size} of {table.rows:,} "
+                "records. Fit to this table."
+            )
 
     def statement(self) -> str:
         """What a reader of the release may know."""
@@ -253,7 +283,7 @@ class FittedRegressionSynthesis(FittedSynthesis):
         """What the data holder must know."""
         planes = (
             f"Up to {self.figures.on_planes:.1%} of a column's values equal their model's prediction: its coefficients "
-            "can be read off such a hyperplane. residual_noise draws around it."
+            "can be read off such a hyperplane. residual_noise draws around it; residual_linkage measures who is found."
         )
         dissolved = sum(group.dissolved for group in self.figures.models)
         return [

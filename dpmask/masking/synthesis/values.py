@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, Units, check_weight, make_design
 from dpmask.constraints.sets import parse_constraints
 from dpmask.engine.draws import Subkey, record_normals
 from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.lake.reading import Rows
-from dpmask.masking.draw_purpose import table_identity
 from dpmask.masking.method import Fitted, FittedMethod, Method
 from dpmask.masking.synthesis.figures import SynthesisFigures, SynthesisSums, SyntheticValues, synthesis_figures
 from dpmask.parameters import require_choice, require_columns, require_texts
 from dpmask.results import Plain, Result
-from dpmask.table.columns import Floats, floats, require_numeric, rounding_step, type_range, with_missing
+from dpmask.table.checks import require_complete_by_footers
+from dpmask.table.columns import floats, require_numeric, rounding_step, type_range, with_missing
 from dpmask.table.encoders.one_hot import require_predictors
 from dpmask.table.table import Table
-
-Integers = NDArray[np.int64]
 
 _MUCH = 0.01
 
@@ -105,7 +103,7 @@ class Synthesiser(NamedTuple):
 
     def sums(self, sizes: Sequence[int], rows: Rows, position: Position) -> SynthesisSums:
         """One block's share of the figures."""
-        units = self.design.weighted(rows, position)
+        units = self.design.weighted(rows)
         values = self.values(units, position.first)
         predicted = self.outputs.rounded(self.design.to_original(self.recipe.values(units, None)))
         original = np.array([floats(rows, name) for name in self.design.dependents])
@@ -123,12 +121,19 @@ class SynthesisMethod(Method[Fitted], ABC):
     bounds: tuple[str, ...]
     nulls: str
     clusters: int = 1
+    joint: bool = False
+    residual_noise: bool = False
     figures: ClassVar[type[Result] | None] = SynthesisFigures
 
     @property
     def masks(self) -> tuple[str, ...]:
         """The columns it masks."""
         return self.dependents
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns it learns from, the weights too."""
+        return (*self.dependents, *self.independents, *([self.weight] if self.weight else []))
 
     def check_parameters(self) -> None:
         """Refuse parameters that every synthetic method refuses."""
@@ -144,8 +149,11 @@ class SynthesisMethod(Method[Fitted], ABC):
             raise JobError(f"{self.who}: bounds must be of the form 'income >= 0'; got an equality.")
 
     def check(self, table: Table) -> None:
-        """Refuse a table whose schema does not fit, before anything is read."""
+        """Refuse a table whose schema or footers do not fit, before anything is read."""
         self.check_masked(table)
+        if self.nulls == "refuse":
+            advice = ". nulls='keep' lets what is missing stay missing."
+            require_complete_by_footers(table, [*self.dependents, *self.independents], self.who, advice)
         if self.weight is not None:
             require_numeric(table.masked_schema, [self.weight], self.who)
 
@@ -154,15 +162,16 @@ class SynthesisMethod(Method[Fitted], ABC):
         require_numeric(table.masked_schema, self.dependents, self.who)
         require_predictors(table.masked_schema, self.independents, self.who)
 
+    def attacks(self) -> Mapping[str, Mapping[str, Any]]:
+        """An intruder who refits the models and subtracts what they predict."""
+        known = {"clusters": self.clusters, "joint": self.joint, "residual_noise": self.residual_noise}
+        columns = {"columns": list(self.dependents), "independents": list(self.independents)}
+        return {"residual_linkage": {**columns, **known}}
+
     def design(self, table: Table) -> Design:
         """The regression's units, in one pass."""
         drop = self.nulls == "keep"
         return make_design(table, self.dependents, self.independents, self.who, weight=self.weight, drop=drop)
-
-    def bound_key(self, key: Subkey, purpose: str, table: Table, design: Design) -> Subkey:
-        """The key of draws for these parameters and this table alone, also one of other weights."""
-        weights = f" {design.counted.weights}" if design.weight and design.weight not in table.changed else ""
-        return key.subkey(f"{purpose} {self!r} {table_identity(table, *design.numbers())}{weights}")
 
     def synthesised(
         self, table: Table, design: Design, recipe: Recipe, groups: Sequence[Sequence[str]], models: Sequence[int]
@@ -171,7 +180,7 @@ class SynthesisMethod(Method[Fitted], ABC):
 
         ``models`` says how many there are for each of the groups of dependents.
         """
-        unknown = np.full_like(design.seen.low, np.nan)  # ranges are values of records; only the key needed them
+        unknown = np.full_like(design.seen.low, np.nan)  # ranges are values of records
         kept = design._replace(seen=design.seen._replace(low=unknown, high=unknown))
         found = Synthesiser(kept, make_outputs(table.masked_schema, self.dependents, self.bounds), recipe)
         rows = table.select(design.all_columns).with_positions()
@@ -205,7 +214,7 @@ class FittedSynthesis(FittedMethod, ABC):
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """One block with synthetic values."""
-        units = self.synthesiser.design.units(rows, Position(0, first))
+        units = self.synthesiser.design.units(rows)
         if self.method.nulls == "refuse" and not units.whole.all():
             raise InputError(f"{self.who}: the table has missing values. nulls='keep' lets them stay missing.")
         for name, values in zip(self.changes, self.synthesiser.values(units, first).finished, strict=True):
