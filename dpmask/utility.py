@@ -9,6 +9,7 @@ from dpmask.registry import lazy_names
 
 if TYPE_CHECKING:
     from dpmask.measures.utility.cluster_distance import cluster_distance as cluster_distance
+    from dpmask.measures.utility.consistency import consistency as consistency
     from dpmask.measures.utility.correlations import correlations as correlations
     from dpmask.measures.utility.hellinger import hellinger as hellinger
     from dpmask.measures.utility.il1s import il1s as il1s
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dpmask.measures.utility.propensity import propensity as propensity
     from dpmask.measures.utility.shared_passes import summarise as summarise
     from dpmask.measures.utility.total_variation import total_variation as total_variation
+    from dpmask.measures.utility.totals import totals as totals
 else:
     __getattr__, __dir__ = lazy_names(__name__, LOSSES | {"summarise": "dpmask.measures.utility.shared_passes"})
     __all__ = [*LOSSES, "summarise"]

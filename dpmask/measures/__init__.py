@@ -18,16 +18,23 @@ MEASURES = {
     "kolmogorov_smirnov": f"{_LOSS}.kolmogorov_smirnov",
     "total_variation": f"{_LOSS}.total_variation",
     "hellinger": f"{_LOSS}.hellinger",
+    "consistency": f"{_LOSS}.consistency",
+    "totals": f"{_LOSS}.totals",
     "propensity": f"{_LOSS}.propensity",
     "cluster_distance": f"{_LOSS}.cluster_distance",
     "partition_agreement": f"{_LOSS}.partition_agreement",
     "misclassification": f"{_LOSS}.misclassification",
     "attribute_inference": f"{_RISK}.attribute_inference",
+    "differencing": f"{_RISK}.differencing",
     "distance_linkage": f"{_RISK}.distance_linkage",
     "groups": f"{_RISK}.groups",
+    "households": f"{_RISK}.households",
     "interval_disclosure": f"{_RISK}.interval_disclosure",
     "known_records": f"{_RISK}.known_records",
+    "noise_filter": f"{_RISK}.noise_filter",
     "probabilistic_linkage": f"{_RISK}.probabilistic_linkage",
+    "rank_linkage": f"{_RISK}.rank_linkage",
+    "residual_linkage": f"{_RISK}.residual_linkage",
 }
 """Every measure that a job may name, and the module whose ``MEASURE`` describes it."""
 LOSSES = {name: place for name, place in MEASURES.items() if place.startswith(_LOSS)}

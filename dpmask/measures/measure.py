@@ -16,9 +16,12 @@ from functools import wraps
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
 from dpmask.errors import JobError
+from dpmask.kernels.warm_up import NO_KERNELS, KernelUse
 from dpmask.measures import find_measure
 from dpmask.results import Result, Risk
+from dpmask.table.checks import require_complete_by_footers, require_spread_by_footers
 from dpmask.table.columns import require_numeric
+from dpmask.table.table import Table
 
 Found = TypeVar("Found", bound=Result)
 Attacked = TypeVar("Attacked", bound=Risk)
@@ -66,10 +69,18 @@ class Measure(Generic[Found]):
     """How many columns it takes, where ``dpmask evaluate`` chooses them."""
     check: Callable[..., None] | None = None
     """``check(schema, **parameters)`` refuses columns that do not fit; by default ``columns`` must be numeric."""
+    complete: bool = False
+    """Whether ``columns`` must have a value in every record."""
+    varied: bool = False
+    """Whether ``columns`` must be finite and not constant."""
+    work: Callable[[Mapping[str, Any], int], float] | None = None
+    """``work(parameters, rows)``: CPU seconds beyond reading both tables, about, for ``dpmask plan``."""
     needs: Need = Need.NOTHING
     """What it needs of the shared passes; then ``from_summary`` is given, too."""
     from_summary: Callable[..., Found] | None = None
     """``from_summary(summary, **parameters)``: the result from a ``Summary`` of both tables, without ``columns``."""
+    kernels: KernelUse | Callable[[Mapping[str, Any]], KernelUse] = NO_KERNELS
+    """The kernels that it runs, for ``dpmask warmup`` and ``dpmask plan``, or a function of its parameters."""
 
     def __post_init__(self) -> None:
         """Refuse, at import, a measure that lacks what others ask it for."""
@@ -100,12 +111,28 @@ class Measure(Generic[Found]):
             return self.needs.passes
         return self.passes + self.passes_per_column * len(parameters.get("columns", ()))
 
+    def work_for(self, parameters: Mapping[str, Any], rows: int) -> float:
+        """CPU seconds beyond reading both tables of so many rows, about."""
+        return self.work(parameters, rows) if self.work is not None else 0.0
+
+    def kernels_for(self, parameters: Mapping[str, Any]) -> KernelUse:
+        """The kernels that it runs with these parameters."""
+        return self.kernels(parameters) if callable(self.kernels) else self.kernels
+
     def require(self, schema: Any, parameters: Mapping[str, Any], who: str) -> None:
         """Refuse columns that do not fit the schema."""
         if self.check is None:
             require_numeric(schema, parameters.get("columns", ()), who)
         else:
             self.check(schema, **parameters)
+
+    def require_table(self, table: Table, parameters: Mapping[str, Any]) -> None:
+        """Refuse columns of which the footers of the original say that it cannot be measured."""
+        columns = list(parameters.get("columns", ()))
+        if self.complete:
+            require_complete_by_footers(table, columns, self.name, ". Fill them in or drop them, or do not measure it.")
+        if self.varied:
+            require_spread_by_footers(table, columns, self.name)
 
 
 class MeasureRequest(NamedTuple):

@@ -21,13 +21,14 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, record_words_of
 from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, nearest
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
@@ -38,8 +39,6 @@ from dpmask.table.encoders.value_codes import KeyEncoder, value_encoders
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.row_keys import missing, require_groupable
 from dpmask.table.table import Frame, Table
-
-Floats = NDArray[np.float64]
 
 _WHO = "attribute_inference"
 _MOST_SAMPLED = 100_000
@@ -146,7 +145,7 @@ def attribute_inference(
     pairs = pair(original, masked, [*columns, target], _WHO)
     _check(pairs.masked_schema, columns=columns, target=target)
     require_numeric(pairs.masked_schema, [masked_name(name) for name in columns], _WHO)
-    attack = _Attack(tuple(columns), target, _categories(pairs, target), sample, seed)
+    attack = _NeighbourAttack(tuple(columns), target, _categories(pairs, target), sample, seed)
     persons = attack.persons(pairs)
     attacked = len(persons.chosen.words)
     if not attacked:
@@ -181,7 +180,7 @@ class _Persons(NamedTuple):
     chosen: HashSample
 
 
-class _Attack(NamedTuple):
+class _NeighbourAttack(NamedTuple):
     """What is known, what is sought, its categories if it is no number, and how many persons are attacked."""
 
     known: tuple[str, ...]
@@ -214,7 +213,7 @@ class _Attack(NamedTuple):
         return [*(floats(rows, name(column)) for column in self.known), sought]
 
 
-def _drawn(attack: _Attack, rows: Rows, position: Position) -> _Persons:
+def _drawn(attack: _NeighbourAttack, rows: Rows, position: Position) -> _Persons:
     before, after = attack.columns(rows), attack.columns(rows, masked_name)
     values = np.array(before)
     whole = np.flatnonzero(np.isfinite(values).all(axis=0))
@@ -233,7 +232,9 @@ def _merge(sample: int, left: _Persons, right: _Persons) -> _Persons:
     )
 
 
-def _search(attack: _Attack, queries: Queries, after: Moments, reach: float, rows: Rows, position: Position) -> Nearest:
+def _search(
+    attack: _NeighbourAttack, queries: Queries, after: Moments, reach: float, rows: Rows, position: Position
+) -> Nearest:
     *known, sought = attack.columns(rows, masked_name)
     return nearest(queries, _standardised(np.array(known), after), sought, position.first, reach)
 
@@ -259,4 +260,10 @@ def _excess(rate: float, guessing: float) -> float:
     return max(rate - guessing, 0.0) / (1.0 - guessing) if guessing < 1.0 else 0.0
 
 
-MEASURE = Measure(function=attribute_inference, result=AttributeInference, passes=2, check=_check)
+MEASURE = Measure(
+    function=attribute_inference,
+    result=AttributeInference,
+    passes=2,
+    check=_check,
+    kernels=KernelUse((Task("neighbours"),)),
+)

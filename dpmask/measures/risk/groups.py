@@ -5,9 +5,13 @@ groups of less than k; for each sensitive column distinct l, entropy l, confiden
 (kernels/groups.py has the formulas; numbers with many values are taken in 20 quantile bins of the original, in order,
 so t is the ordered distance, or the equal one for categories). Prosecutor: an intruder who knows that the person is in
 the release finds them with 1 / group size, on average groups / records. Journalist: an intruder who has the original
-as a register picks one of the F persons a released record may be; at most the mean of min(f, F) / (f F).
+as a register picks one of the F persons a released record may be; at most the mean of min(f, F) / (f F). Persons of the
+register are counted under the labels that their values are released as: cuts, taxonomies, bands of numbers; where
+labels overlap, as those of regions do, each group is taken to match its own members alone, which is the worst.
 
-Everything is exact, on the values to be published, and on the original beside them. Missing is a value like others.
+Everything is exact, on the values to be published, and on the original beside them. Missing is a value like others, but
+in columns whose cells were suppressed it matches every value: a record's group are then all that match it, for its size
+and for what it gives away (table/matching.py).
 Passes: three over the sensitive columns, and one over each quasi-identifier, in which rows meet by a hash of it.
 Memory per task: one block, or its share of the different rows (about a million).
 """
@@ -15,34 +19,35 @@ Memory per task: one block, or its share of the different rows (about a million)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-from dpmask.engine.collection import exchange, itself
-from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.groups import (
-    GroupCells,
-    Groups,
-    Sensitive,
-    cells,
-    join_cells,
-    measure_groups,
-    merge_groups,
-    split_cells,
-)
-from dpmask.lake.reading import Rows
+from dpmask.kernels.groups import Bounds, Groups, Sensitive, Spread
 from dpmask.measures.measure import Measure, require_integers, timed
+from dpmask.measures.risk.group_counts import (
+    BothGroups,
+    GroupTask,
+    MatchedGroups,
+    matched_groups,
+    overlapping,
+    released_labels,
+)
 from dpmask.results import LESS_RISK, MORE_RISK, Risk, Term
 from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.encoders.interval import IntervalEncoder
 from dpmask.table.encoders.value_codes import code_shares, value_encoders
-from dpmask.table.row_keys import require_groupable, row_keys
+from dpmask.table.label_sets import only_of
+from dpmask.table.matching import MatchedRecords, matched_records
+from dpmask.table.requirement import Requirement, parse_requirements
+from dpmask.table.requirement_counts import CountedRequirement, count_requirement
+from dpmask.table.row_keys import require_groupable
+from dpmask.table.sensitive import check_models, checked_bands, sensitive_columns
 from dpmask.table.table import Frame, Table, as_table
+from dpmask.table.taxonomy import read_taxonomy
 
 _WHO = "groups"
-_CELL_BYTES = 24
+_COUNTED = ("uniform", "inferred", "distant")
 _SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata release"
 _EL_EMAM = "El Emam 2013, Guide to the de-identification of personal health information"
 _DIVERSITY = "Machanavajjhala et al. 2007, l-diversity: privacy beyond k-anonymity"
@@ -62,6 +67,12 @@ class GroupRisk(Risk):
     entropy: float | None
     confidence: float | None
     closeness: float | None
+    uniform: float | None
+    inferred: float | None
+    distant: float | None
+    uniques_jointly: int
+    uniques_with_weight: int | None
+    unmet: float | None = None
     before: Mapping[str, float] = field(default_factory=dict)
 
     judged: ClassVar[tuple[str, ...]] = (
@@ -74,6 +85,12 @@ class GroupRisk(Risk):
         "entropy",
         "confidence",
         "closeness",
+        "uniform",
+        "inferred",
+        "distant",
+        "uniques_jointly",
+        "uniques_with_weight",
+        "unmet",
     )
     shares: ClassVar[tuple[str, ...]] = ("prosecutor", "journalist")
     about: ClassVar[Term] = Term(
@@ -106,6 +123,32 @@ class GroupRisk(Risk):
             MORE_RISK,
             "Li, Li and Venkatasubramanian 2007, t-closeness",
         ),
+        "uniform": Term(
+            "Share of records in groups with fewer than least_distinct different sensitive values.",
+            MORE_RISK,
+            _DIVERSITY,
+        ),
+        "inferred": Term(
+            "Share of records in groups that give a sensitive value away with more than most_confidence.",
+            MORE_RISK,
+            "Wang, Fung and Yu 2005, Template-based privacy preservation in classification problems",
+        ),
+        "distant": Term(
+            "Share of records in groups whose t is larger than most_closeness.",
+            MORE_RISK,
+            "Li, Li and Venkatasubramanian 2007, t-closeness",
+        ),
+        "uniques_jointly": Term(
+            "Records alone with their values of all quasi-identifiers together.", MORE_RISK, _SAMARATI
+        ),
+        "unmet": Term(
+            "Share of records in groups that break one of the given requirements: too small, or with a broken model.",
+            MORE_RISK,
+            _DIVERSITY,
+        ),
+        "uniques_with_weight": Term(
+            "Records alone with their values of all quasi-identifiers and the weight together.", MORE_RISK, _SAMARATI
+        ),
     }
 
     def explain(self) -> str:
@@ -114,7 +157,8 @@ class GroupRisk(Risk):
         if self.confidence is not None:
             inferred = (
                 f" Inside a group a sensitive value can be inferred with a confidence of up to {self.confidence:.4g}, "
-                f"where there are at least {self.distinct:g} different ones (t = {self.closeness:.4g})."
+                f"where there are at least {self.distinct:g} different ones (t = {self.closeness:.4g}); "
+                f"{self.inferred:.2%} of the records are in groups that give one away so."
             )
         return (
             f"The smallest group with the same quasi-identifiers has {self.smallest} of {self.attacked:,} records; "
@@ -128,9 +172,16 @@ def _check(
     *,
     quasi: Sequence[str] | Sequence[Sequence[str]] | None = None,
     sensitive: Sequence[str] | None = None,
+    weight: Sequence[str] | None = None,
+    requirements: Any = None,
+    taxonomies: Any = None,
     **_: object,
 ) -> None:
     """Refuse columns that are not there, or that nothing can be grouped by."""
+    require_groupable(schema, weight or (), _WHO)
+    for one in parse_requirements(requirements, _WHO) if requirements else ():
+        require_groupable(schema, one.columns, _WHO)
+        check_models(schema, one.models, taxonomies or {}, _WHO)
     for columns in _quasi_identifiers(quasi):
         require_groupable(schema, columns, _WHO)
     require_groupable(schema, sensitive or (), _WHO)
@@ -143,7 +194,16 @@ def groups(
     *,
     quasi: Sequence[str] | Sequence[Sequence[str]] | None = None,
     sensitive: Sequence[str] | None = None,
+    weight: Sequence[str] | None = None,
+    suppressed: Sequence[str] | None = None,
+    sets: Mapping[str, Mapping[str, Sequence[object] | None]] | None = None,
+    requirements: Sequence[object] | None = None,
+    bands: Mapping[str, Sequence[object]] | None = None,
+    taxonomies: Mapping[str, object] | None = None,
     k: int = 10,
+    least_distinct: int = 2,
+    most_confidence: float = 0.8,
+    most_closeness: float = 0.3,
 ) -> GroupRisk:
     """Groups of records that share their quasi-identifiers, and what they give away of their members.
 
@@ -156,8 +216,24 @@ def groups(
         quasi.
     sensitive
         Columns whose values a group must not give away; in a job, by default those declared sensitive.
+    weight
+        Survey weights, which identify records, too: ``uniques_with_weight``; in a job, by default those declared so.
+    suppressed
+        Columns of the masked table in which a missing cell was suppressed, and so matches every value: a record counts
+        with all that agree with it wherever both have a value. In a job, by default what its steps suppressed.
+    sets
+        What labels of generalised columns stand for, as in ``distance_linkage``: the register of the journalist is
+        counted by them. In a job, by default what its steps say; intervals such as ``[20, 40)`` need none.
+    requirements
+        Requirements of a refinement, {columns, k, models, known}, counted in the masked table, whoever masked it:
+        ``unmet``, and the worst figure of each limit in ``parts``. Without ``quasi``, their columns are.
+    bands, taxonomies
+        Where the bands of sensitive numbers of their models begin, deciles by default, and trees of categories.
     k
         Groups of fewer records are counted in ``below``.
+    least_distinct, most_confidence, most_closeness
+        Records in groups with fewer different sensitive values, a larger confidence or a larger t than this are
+        counted in ``uniform``, ``inferred`` and ``distant``.
 
     Returns
     -------
@@ -173,20 +249,120 @@ def groups(
     >>> found.smallest, found.uniques, found.confidence
     (1, 1, 1.0)
     """
-    require_integers(_WHO, 1, k=k)
+    require_integers(_WHO, 1, k=k, least_distinct=least_distinct)
+    bounds = Bounds(
+        least_distinct, _share("most_confidence", most_confidence), _share("most_closeness", most_closeness)
+    )
     before, after = as_table(original, _WHO), as_table(masked, _WHO)
+    required = parse_requirements(requirements, _WHO) if requirements else ()
+    quasi = quasi or [list(one.columns) for one in required]
+    quasis, weights = _quasi_identifiers(quasi), list(weight or ())
+    _check(after.masked_schema, requirements=required or None, taxonomies=taxonomies, quasi=quasi)
     for table in (before, after):
-        _check(table.masked_schema, quasi=quasi, sensitive=sensitive)
+        _check(table.masked_schema, quasi=quasi, sensitive=sensitive, weight=weight)
         if not table.rows:
             raise InputError(f"{_WHO}: the table has no record.")
+    jointly = list(dict.fromkeys(name for names in quasis for name in names))
+    labels = released_labels(before, after, jointly, only_of(sets or {}, jointly), _WHO)
+    vague = overlapping(after, labels, _WHO)
     encoders = value_encoders([before, after], list(sensitive or ()), _WHO)
     columns = [_sensitive(table, encoders) for table in (before, after)]
+
+    def measured(names: list[str], beside: Mapping[str, CodeEncoder]) -> BothGroups:
+        first, second = ({name: one[name] for name in beside} for one in columns)
+        mapped = tuple(labels[name] for name in names if name in labels)
+        known = vague.isdisjoint(names)
+        return GroupTask(tuple(names), beside, k, bounds, first, second, mapped, known).measured(before, after)
+
     found = {}
-    for names in _quasi_identifiers(quasi):
+    for names in quasis:
         others = {name: one for name, one in encoders.items() if name not in names}
-        task = _Task(tuple(names), others, k, *({name: one[name] for name in others} for one in columns))
-        found[" + ".join(names)] = list(others), task.measured(before, after)
-    return _result(found, k)
+        found[" + ".join(names)] = list(others), measured(names, others)
+    alone = {label: both.after.uniques for label, (_, both) in found.items()}
+    together = alone.get(" + ".join(jointly))
+    result = _result(
+        found,
+        k,
+        measured(jointly, {}).after.uniques if together is None else together,
+        measured([*jointly, *weights], {}).after.uniques if weights else None,
+    )
+    wild = [name for name in jointly if name in set(suppressed or ())]
+    if wild:
+        of = {name: (encoder, columns[1][name]) for name, encoder in encoders.items()}
+        matched = {
+            label: matched_groups(after, names, wild, {name: of[name] for name in others}, bounds, _WHO)
+            for (label, (others, _)), names in zip(found.items(), quasis, strict=True)
+        }
+        one = matched.get(" + ".join(jointly))
+        all_of = matched_records(after, jointly, wild, _WHO) if one is None else one.records
+        unique = all_of, matched_records(after, [*jointly, *weights], wild, _WHO) if weights else all_of
+        result = _with_matches(result, matched, {label: names for label, (names, _) in found.items()}, unique)
+    if not required:
+        return result
+    return _with_requirements(result, _counted(after, required, bands, taxonomies, suppressed or ()))
+
+
+def _with_matches(
+    result: GroupRisk,
+    matched: Mapping[str, MatchedGroups],
+    sensitive: Mapping[str, list[str]],
+    unique: Sequence[MatchedRecords],
+) -> GroupRisk:
+    """The result with groups of all that match a record; ``unique``: by all columns jointly, and with weights."""
+    rows, parts = result.attacked, dict(result.parts)
+    for label, (one, spreads) in matched.items():
+        parts |= {
+            f"{label}: smallest group": one.smallest,
+            f"{label}: uniques": one.records.get(1, 0),
+            f"{label}: records in groups below k": one.below(result.k),
+            f"{label}: prosecutor": one.chance / rows,
+            f"{label}: journalist": parts[f"{label}: journalist"] + one.suppressed_chance / rows,
+            **_spread_parts(label, sensitive[label], spreads, rows),
+        }
+    own = [one.records for one in matched.values()]
+    jointly, with_weight = unique
+    return replace(
+        result,
+        smallest=min(one.smallest for one in own),
+        uniques=max(one.records.get(1, 0) for one in own),
+        below=max(one.below(result.k) for one in own),
+        prosecutor=max(one.chance for one in own) / rows,
+        journalist=max(parts[f"{label}: journalist"] for label in matched),
+        uniques_jointly=jointly.records.get(1, 0),
+        uniques_with_weight=None if result.uniques_with_weight is None else with_weight.records.get(1, 0),
+        parts=parts,
+        **_worst_spreads([spread for one in matched.values() for spread in one.spreads], rows),
+    )
+
+
+def _counted(
+    table: Table,
+    required: Sequence[Requirement],
+    bands: Any,
+    taxonomies: Mapping[str, Any] | None,
+    suppressed: Sequence[str],
+) -> list[CountedRequirement]:
+    names = list(dict.fromkeys(name for one in required for name in one.sensitive))
+    trees = {name: read_taxonomy(tree, _WHO) for name, tree in (taxonomies or {}).items() if name in names}
+    columns = sensitive_columns(table, names, checked_bands(bands, _WHO), trees, _WHO)
+    return [count_requirement(table, one, columns, _WHO, suppressed) for one in required]
+
+
+def _with_requirements(result: GroupRisk, counted: Sequence[CountedRequirement]) -> GroupRisk:
+    """The result with what the requirements came to: each one's smallest group and worst figures among its parts."""
+    parts = dict(result.parts)
+    for one in counted:
+        parts[f"{one.name}: records in broken groups"] = one.broken / result.attacked
+        parts[f"{one.name}: smallest group of k = {one.requirement.k}"] = one.smallest
+        for limit, figure in one.figures:
+            parts[f"{one.name}: {limit.name} (limit {limit.condition.limit:g})"] = figure
+    return replace(result, parts=parts, unmet=max(one.broken for one in counted) / result.attacked)
+
+
+def _share(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise JobError(f"{_WHO}: {name} must be a number from 0 to 1; got {value!r}.")
+    return float(value)
 
 
 def _quasi_identifiers(quasi: Sequence[str] | Sequence[Sequence[str]] | None) -> list[list[str]]:
@@ -212,51 +388,7 @@ def _sensitive(table: Table, encoders: Mapping[str, CodeEncoder]) -> dict[str, S
     return found
 
 
-class _Both(NamedTuple):
-    """The groups of the original and of the masked table."""
-
-    before: Groups
-    after: Groups
-
-
-class _Task(NamedTuple):
-    """One quasi-identifier: its columns, and the sensitive ones beside it with their shares before and after."""
-
-    quasi: tuple[str, ...]
-    encoders: Mapping[str, CodeEncoder]
-    k: int
-    before: dict[str, Sensitive]
-    after: dict[str, Sensitive]
-
-    def measured(self, original: Table, masked: Table) -> _Both:
-        """All groups: rows meet in shards by the hash of their quasi-identifier."""
-        columns = [*self.quasi, *self.encoders]
-        rows = original.rows + masked.rows
-        shards = -(-rows // current_limits().group_shard_rows)
-        sources = [table.select(columns).transform(partial(_split, self, shards)) for table in (original, masked)]
-        size = rows * (_CELL_BYTES + 8 * len(self.encoders))
-        found = exchange(sources, partial(_gather, self), shards, f"{_WHO}: exchange", size=size)
-        return found.reduce(itself, _merge, _WHO)
-
-
-def _split(task: _Task, shards: int, rows: Rows) -> list[GroupCells]:
-    codes = [one.encode(rows) for one in task.encoders.values()]
-    return split_cells(cells(row_keys(rows, task.quasi), codes), shards)
-
-
-def _gather(task: _Task, before: list[GroupCells], after: list[GroupCells]) -> _Both:
-    original, masked = join_cells(before), join_cells(after)
-    return _Both(
-        measure_groups(original, list(task.before.values()), task.k, original),
-        measure_groups(masked, list(task.after.values()), task.k, original),
-    )
-
-
-def _merge(left: _Both, right: _Both) -> _Both:
-    return _Both(merge_groups(left.before, right.before), merge_groups(left.after, right.after))
-
-
-def _result(found: dict[str, tuple[list[str], _Both]], k: int) -> GroupRisk:
+def _result(found: dict[str, tuple[list[str], BothGroups]], k: int, jointly: int, with_weight: int | None) -> GroupRisk:
     names = {label: names for label, (names, _) in found.items()}
     parts = [_parts({label: both[table] for label, (_, both) in found.items()}, names) for table in (0, 1)]
     after = [both.after for _, both in found.values()]
@@ -269,15 +401,25 @@ def _result(found: dict[str, tuple[list[str], _Both]], k: int) -> GroupRisk:
         k=k,
         prosecutor=max(one.groups / records for one in after),
         journalist=max(one.matched / records for one in after),
-        distinct=min((one.distinct for one in spreads), default=None),
-        entropy=min((one.entropy for one in spreads), default=None),
-        confidence=max((one.confidence for one in spreads), default=None),
-        closeness=max((one.closeness for one in spreads), default=None),
+        **_worst_spreads(spreads, records),
+        uniques_jointly=jointly,
+        uniques_with_weight=with_weight,
         guessing=1.0 / records,
         attacked=records,
         parts=parts[1],
         before=parts[0],
     )
+
+
+def _worst_spreads(spreads: Sequence[Spread], records: int) -> dict[str, Any]:
+    """The worst of all sensitive columns, by field; None without any."""
+    return {
+        "distinct": min((one.distinct for one in spreads), default=None),
+        "entropy": min((one.entropy for one in spreads), default=None),
+        "confidence": max((one.confidence for one in spreads), default=None),
+        "closeness": max((one.closeness for one in spreads), default=None),
+        **{name: max((getattr(one, name) / records for one in spreads), default=None) for name in _COUNTED},
+    }
 
 
 def _parts(found: dict[str, Groups], sensitive: dict[str, list[str]]) -> dict[str, float]:
@@ -292,15 +434,22 @@ def _parts(found: dict[str, Groups], sensitive: dict[str, list[str]]) -> dict[st
             f"{label}: prosecutor": one.groups / one.records,
             f"{label}: journalist": one.matched / one.records,
         }
-        for name, spread in zip(sensitive[label], one.spreads, strict=True):
-            parts |= {f"{label}: {name}: {key}": value for key, value in spread._asdict().items()}
+        parts |= _spread_parts(label, sensitive[label], one.spreads, one.records)
+    return parts
+
+
+def _spread_parts(label: str, names: Sequence[str], spreads: Sequence[Spread], records: int) -> dict[str, float]:
+    parts: dict[str, float] = {}
+    for name, spread in zip(names, spreads, strict=True):
+        parts |= {f"{label}: {name}: {key}": value for key, value in spread._asdict().items()}
+        parts |= {f"{label}: {name}: {key}": getattr(spread, key) / records for key in _COUNTED}
     return parts
 
 
 MEASURE = Measure(
     function=groups,
     result=GroupRisk,
-    roles={"quasi": "quasi", "sensitive": "sensitive"},
+    roles={"quasi": "quasi", "sensitive": "sensitive", "weight": "weight"},
     paired=False,
     check=_check,
 )

@@ -32,6 +32,7 @@ from dpmask.engine.collection import exchange, itself
 from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.intervals import (
     PERCENTS,
     Inside,
@@ -46,14 +47,13 @@ from dpmask.kernels.intervals import (
     split_values,
 )
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, timed
 from dpmask.results import MORE_RISK, RATE, Exhibit, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
 from dpmask.table.pairs import masked_name, pair_numbers
 from dpmask.table.quantiles import quantiles, sampled_splitters, value_positions
 from dpmask.table.table import Frame, Table
-
-Floats = NDArray[np.float64]
 
 _WHO = "interval_disclosure"
 _RANK_BYTES = 64
@@ -244,4 +244,11 @@ def _result(
     )
 
 
-MEASURE = Measure(function=interval_disclosure, result=IntervalDisclosure, passes=6, passes_per_column=1)
+MEASURE = Measure(
+    function=interval_disclosure,
+    result=IntervalDisclosure,
+    passes=6,
+    varied=True,
+    passes_per_column=1,
+    kernels=KernelUse((Task("order"),)),
+)

@@ -1,91 +1,79 @@
 """Known records: an intruder who knows a few people's values undoes the transformation and reads everybody's.
 
-The intruder knows the originals of ``known`` records and which masked records they are (people one knows, or outliers
-that can be recognised), fits the map that takes masked to original values and applies it to all other records: once as
-a rotation (Procrustes, Schoenemann 1966), once as any linear map, once as an S- or Z-shaped membership of each column,
-and once as such memberships rotated, by one who also knows the least and the largest value of each column. A rotation
-protects nobody once about as many records are known as there are columns (Liu, Giannella and Kargupta 2006), a
-membership once two are; masking that is no such map withstands.
+The intruder knows the originals of some records and which masked records they are (people one knows, or outliers that
+can be recognised), the methods, and the least, mean and largest value and the standard deviation of each column. A map
+that takes masked to original values is fitted to the known records and applied to all others: a rotation (Procrustes,
+Schoenemann 1966), any linear map, a membership of each column (S, Z, triangular, Gaussian), and such memberships
+rotated. A rotation protects nobody once about as many records are known as there are columns (Liu, Giannella and
+Kargupta 2006), a membership S or Z once two are. Triangular and Gaussian memberships leave two candidates, one on each
+side of the peak; one outside the column's range is impossible, and of two the side is taken on which more known records
+lie, or either (1/2), whichever is right more often.
 
-``rate`` is the share of the other records recovered within ``tolerance`` standard deviations in all columns, by the
-best of these maps, averaged over several intruders who each know other records; its interval is Student's over
-them. Records with a missing value are left out. Passes: two over both tables. Memory per task: one block.
+``rate`` is the share of the others' values recovered within ``tolerance`` standard deviations by the best of these
+maps, at the worst number of known records, averaged over several intruders who each know other records; its interval
+is Student's over them. ``records`` is the share of records recovered in all columns at once, ``top`` that of the
+largest hundredth of each column's values recovered within 10 %. Records with a missing value are left out. One pass
+over both tables. Memory per task: one block; the driver has the known records and a sample of the others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, record_words_of
-from dpmask.kernels.linkage.recovery import (
-    Curve,
-    Map,
-    Recovered,
-    Turned,
-    guess,
-    hybrid,
-    linear,
-    membership,
-    merge_recovered,
-    recovered,
-    rotation,
-)
+from dpmask.kernels.arrays import Floats
+from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
+from dpmask.kernels.linkage.recovery import MAPS, Recovered, mean_of, recovered_by_all
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, require_integers, timed
-from dpmask.results import LESS_RISK, RATE, Interval, Risk, Term
+from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
-from dpmask.table.pairs import pair_numbers
+from dpmask.table.pairs import POSITION, pair_numbers
 from dpmask.table.table import Frame
 
-Floats = NDArray[np.float64]
-
 _WHO = "known_records"
-_Fit = Callable[..., Map | Curve | Turned]
-_MAPS: dict[str, _Fit] = {
-    "rotation": rotation,
-    "linear": linear,
-    "membership": membership,
-    "hybrid": hybrid,
-    "guess": guess,
-}
-_MOST_KNOWN, _MOST_INTRUDERS = 10_000, 1000
+_MOST_KNOWN, _MOST_INTRUDERS, _MOST_SAMPLED = 10_000, 1000, 100_000
+_TOP = 0.99
+_OTHERS = 1 << 41  # beyond any seed
+_LIU = "Liu, Giannella and Kargupta 2006, An attacker's view of distance preserving maps"
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRecords(Risk):
-    """``rate`` by the best map; ``error`` is its root mean square error in standard deviations."""
+    """``rate`` of values by the best map; ``records`` in all columns; ``top`` of the largest; ``error`` of that map."""
 
     rate: float
+    records: float
+    top: float
     error: float
     known: int
     rates: tuple[float, ...] = field(repr=False)  # of each intruder
 
-    judged: ClassVar[tuple[str, ...]] = ("rate", "error")
+    judged: ClassVar[tuple[str, ...]] = ("rate", "records", "top", "error")
+    shares: ClassVar[tuple[str, ...]] = ("rate", "records", "top")
     unreported: ClassVar[tuple[str, ...]] = ("rates",)
     about: ClassVar[Term] = Term(
-        "The share of other records that an intruder who knows some recovers within a tolerance in all columns, by "
+        "The share of other people's values that an intruder who knows some records recovers within a tolerance, by "
         "the best of a rotation, a linear map, memberships and rotated memberships fitted to the known ones.",
-        "A larger rate and a smaller error mean more risk.",
+        "Larger shares and a smaller error mean more risk.",
         "Liu, Giannella and Kargupta 2006; Schoenemann 1966",
     )
     terms: ClassVar[Mapping[str, Term]] = {
         **Risk.terms,
         "rate": RATE,
-        "error": Term(
-            "Root mean square error of recovered values, in standard deviations.",
-            LESS_RISK,
-            "Liu, Giannella and Kargupta 2006, An attacker's view of distance preserving maps",
+        "records": Term("Share of records recovered within the tolerance in all columns at once.", MORE_RISK, _LIU),
+        "top": Term(
+            "Share of the largest hundredth of each column's values that are recovered within 10 %.", MORE_RISK, _LIU
         ),
+        "error": Term("Root mean square error of recovered values, in standard deviations.", LESS_RISK, _LIU),
     }
 
     @property
@@ -98,9 +86,10 @@ class KnownRecords(Risk):
     def explain(self) -> str:
         """What the numbers mean."""
         return (
-            f"An intruder who knows {self.known} records recovers {self.rate:.2%} of the {self.attacked:,} others, "
+            f"An intruder who knows {self.known} records recovers {self.rate:.2%} of the values of others "
+            f"({self.records:.2%} of the records in all columns, {self.top:.2%} of the largest values within 10 %), "
             f"with a root mean square error of {self.error:.3g} standard deviations, where the mean of the known "
-            f"recovers {self.guessing:.2%}. A larger rate and a smaller error mean more risk."
+            f"recovers {self.guessing:.2%}. Larger shares and a smaller error mean more risk."
         )
 
 
@@ -110,9 +99,10 @@ def known_records(
     masked: Frame,
     *,
     columns: Sequence[str],
-    known: int = 20,
+    known: int | Sequence[int] = (6, 20, 100),
     intruders: int = 10,
     tolerance: float = 0.05,
+    sample: int = 5000,
     seed: int = 0,
 ) -> KnownRecords:
     """What an intruder who knows a few people's values recovers of everybody's.
@@ -124,18 +114,20 @@ def known_records(
     columns
         The numeric columns that are recovered.
     known
-        How many records each intruder knows.
+        How many records each intruder knows, or several such numbers; a table with fewer is attacked by the others.
     intruders
         How many intruders there are, each of whom knows other records.
     tolerance
         How close a recovered value must be, in standard deviations.
+    sample
+        How many of the other records are attacked.
     seed
-        Chooses the records known.
+        Chooses the records known, and those attacked.
 
     Returns
     -------
     KnownRecords
-        The share of records recovered by the best map, and its error; those of each map in ``parts``.
+        The shares recovered by the best map, and its error; those of each map and number known in ``parts``.
 
     Examples
     --------
@@ -145,104 +137,134 @@ def known_records(
     >>> dpmask.risk.known_records(original, masked, columns=["income"], known=5).rate
     1.0
     """
-    attack = _Intruders(known, intruders, tolerance, seed).checked()
-    pairs, names = pair_numbers(original, masked, columns, _WHO)
-    both = pairs.floats(names)
-    drawn = both.with_positions().reduce(attack.drawn, attack.merged, f"{_WHO}: known")
-    if drawn.moments.values[0] <= known:
-        raise InputError(f"{_WHO}: more than {known} records must be complete before and after masking.")
+    numbers = (known,) if isinstance(known, int) else tuple(known)
+    attack = _Intruders(numbers, intruders, tolerance, sample, seed).checked()
+    pairs, names = pair_numbers(original, masked, columns, _WHO, marks=True)
+    drawn = pairs.floats([*names, POSITION]).reduce(attack.drawn, attack.merged, f"{_WHO}: known")
+    if drawn.moments.values[0] <= min(numbers):
+        raise InputError(f"{_WHO}: more than {min(numbers)} records must be complete before and after masking.")
     require_spread(drawn.moments, columns, _WHO)
-    fits: dict[str, _Fit] = {**_MAPS, "hybrid": partial(hybrid, low=drawn.moments.low, high=drawn.moments.high)}
-    maps = [fit(*np.split(one.values, 2)) for one in drawn.chosen for fit in fits.values()]
-    words = [one.words for one in drawn.chosen for _ in _MAPS]
-    back = partial(attack.recovered, maps, words, drawn.moments.sd)
-    found = both.reduce(back, merge_recovered, f"{_WHO}: recover")
-    return _result(found, len(columns), known)
+    found = {number: attack.recovered(drawn, number) for number in numbers if number < drawn.moments.values[0]}
+    return _result(found, attack.least_attacked(drawn))
 
 
-class _KnownSamples(NamedTuple):
-    """Moments of the originals of complete records, and the records that each intruder knows."""
+class _DrawnRecords(NamedTuple):
+    """Moments of the originals of complete records, and some of the records: known to an intruder, or attacked."""
 
     moments: Moments
-    chosen: tuple[HashSample, ...]
+    some: HashSample
 
 
 class _Intruders(NamedTuple):
-    """How many records how many intruders know, and how close counts as recovered."""
+    """How many records how many intruders know, how close counts as recovered, and how many records are attacked."""
 
-    known: int
+    known: tuple[int, ...]
     intruders: int
     tolerance: float
+    sample: int
     seed: int
 
     def checked(self) -> _Intruders:
         """Refuse numbers that mean nothing."""
-        require_integers(_WHO, 2, _MOST_KNOWN, known=self.known)
+        if not self.known:
+            raise JobError(f"{_WHO}: known must be an integer, or some; got none.")
+        for known in self.known:
+            require_integers(_WHO, 2, _MOST_KNOWN, known=known)
         require_integers(_WHO, 2, _MOST_INTRUDERS, intruders=self.intruders)
+        require_integers(_WHO, 1, _MOST_SAMPLED, sample=self.sample)
         require_integers(_WHO, 0, 1 << 31, seed=self.seed)
         number = isinstance(self.tolerance, int | float) and not isinstance(self.tolerance, bool)
         if not number or not 0 < self.tolerance < math.inf:
             raise JobError(f"{_WHO}: tolerance must be a number > 0; got {self.tolerance!r}.")
         return self
 
+    def drawn(self, columns: list[Floats]) -> _DrawnRecords:
+        """A block's share of the records drawn."""
+        values = _complete(columns)
+        some = hash_sample(*position_words(values[-1], self.seed), values[:-1], self._drawn)
+        return _DrawnRecords(column_moments(list(np.split(values[:-1], 2)[0])), some)
+
     @property
-    def draws(self) -> range:
-        """A number for each intruder's draw."""
-        return range(self.seed * _MOST_INTRUDERS, self.seed * _MOST_INTRUDERS + self.intruders)
+    def _drawn(self) -> int:
+        """So many that enough are left without the known ones."""
+        return self.sample + max(self.known)
 
-    def drawn(self, columns: list[Floats], position: Position) -> _KnownSamples:
-        values, places = _complete(columns)
-        x, positions = np.split(values, 2)[0], places + position.first
-        words = (record_words_of(list(x), draw) for draw in self.draws)
-        return _KnownSamples(
-            column_moments(list(x)), tuple(hash_sample(one, positions, values, self.known) for one in words)
+    def merged(self, left: _DrawnRecords, right: _DrawnRecords) -> _DrawnRecords:
+        """Those of two parts."""
+        return _DrawnRecords(
+            merge_moments(left.moments, right.moments), merge_hash_samples(left.some, right.some, self._drawn)
         )
 
-    def merged(self, left: _KnownSamples, right: _KnownSamples) -> _KnownSamples:
-        chosen = zip(left.chosen, right.chosen, strict=True)
-        return _KnownSamples(
-            merge_moments(left.moments, right.moments),
-            tuple(merge_hash_samples(one, two, self.known) for one, two in chosen),
-        )
+    def order(self, drawn: _DrawnRecords, intruder: int) -> NDArray[np.intp]:
+        """The records drawn in an intruder's own order: the first are those that one knows."""
+        words, _ = position_words(drawn.some.positions.astype(np.float64), _OTHERS + intruder)
+        return np.argsort(words, kind="stable")
 
-    def recovered(
-        self,
-        maps: list[Map | Curve | Turned],
-        words: list[NDArray[np.uint64]],
-        sd: Floats,
-        columns: list[Floats],
-    ) -> Recovered:
-        x, y = np.split(_complete(columns)[0], 2)
-        own = [record_words_of(list(x), draw) for draw in self.draws]
-        known = [np.isin(own[number // len(_MAPS)], one) for number, one in enumerate(words)]
-        return recovered(maps, known, x, y, sd, self.tolerance)
+    def recovered(self, drawn: _DrawnRecords, known: int) -> list[dict[str, Recovered]]:
+        """What each intruder who knows so many records recovers of the others, by each map."""
+        values = drawn.some.values
+        top = np.quantile(np.split(values, 2)[0], _TOP, axis=1)
+        orders = [self.order(drawn, intruder) for intruder in range(self.intruders)]
+        return [
+            recovered_by_all(
+                _sides(values[:, order[:known]]),
+                _sides(values[:, order[known:][: self.sample]]),
+                drawn.moments,
+                self.tolerance,
+                top,
+            )
+            for order in orders
+        ]
+
+    def least_attacked(self, drawn: _DrawnRecords) -> int:
+        """How many records every intruder attacked."""
+        complete = int(drawn.moments.values[0])
+        return min(self.sample, complete - max(one for one in self.known if one < complete))
 
 
-def _complete(columns: list[Floats]) -> tuple[Floats, NDArray[np.int64]]:
-    """Records without a missing or infinite value, and their places in the block."""
+def _sides(values: Floats) -> tuple[Floats, Floats]:
+    original, masked = np.split(values, 2)
+    return original, masked
+
+
+def _complete(columns: list[Floats]) -> Floats:
+    """Records without a missing or infinite value."""
     values = np.array(columns)
-    whole = np.flatnonzero(np.isfinite(values).all(axis=0))
-    return values[:, whole], whole
+    return values[:, np.isfinite(values).all(axis=0)]
 
 
-def _result(found: Recovered, columns: int, known: int) -> KnownRecords:
-    """By the map that recovers more on average; where none recovers anything, by the one that errs less."""
-    records = np.maximum(found.records, 1).reshape(-1, len(_MAPS))
-    rates = dict(zip(_MAPS, (found.close.reshape(-1, len(_MAPS)) / records).T, strict=True))
-    means = np.sqrt(found.squares.reshape(-1, len(_MAPS)) / (records * columns)).T
-    errors = {name: float(np.median(error)) for name, error in zip(_MAPS, means, strict=True)}
-    best = max((name for name in _MAPS if name != "guess"), key=lambda name: (float(rates[name].mean()), -errors[name]))
-    parts = {f"{name}: rate": float(rates[name].mean()) for name in _MAPS}
-    parts |= {f"{name}: error": errors[name] for name in _MAPS}
+def _result(found: Mapping[int, list[dict[str, Recovered]]], attacked: int) -> KnownRecords:
+    """By the map that recovers more on average, at the worst number known; where none does, by the one that errs less.
+
+    ``top`` and ``records`` are the largest of all maps.
+    """
+    means = {known: {name: mean_of([one[name] for one in each]) for name in MAPS} for known, each in found.items()}
+    maps = [name for name in MAPS if name != "guess"]
+    worst, best = max(
+        ((known, name) for known in means for name in maps),
+        key=lambda at: (means[at[0]][at[1]].values, -means[at[0]][at[1]].error),
+    )
+    at_worst = means[worst]
+    parts = {f"{name}: rate": at_worst[name].values for name in MAPS}
+    parts |= {f"{name}: error": at_worst[name].error for name in MAPS}
+    parts |= {f"{known} known: rate": max(one[name].values for name in maps) for known, one in means.items()}
     return KnownRecords(
-        rate=float(rates[best].mean()),
-        error=errors[best],
-        guessing=float(rates["guess"].mean()),
-        attacked=int(found.records.min()),
-        known=known,
-        rates=tuple(rates[best].tolist()),
+        rate=at_worst[best].values,
+        records=max(one[name].records for one in means.values() for name in maps),
+        top=max(one[name].top for one in means.values() for name in maps),
+        error=at_worst[best].error,
+        guessing=at_worst["guess"].values,
+        attacked=attacked,
+        known=worst,
+        rates=tuple(one[best].values for one in found[worst]),
         parts=parts,
     )
 
 
-MEASURE = Measure(function=known_records, result=KnownRecords, passes=2)
+MEASURE = Measure(
+    function=known_records,
+    result=KnownRecords,
+    passes=1,
+    varied=True,
+    kernels=KernelUse((), (Task("membership"),)),
+)

@@ -1,4 +1,4 @@
-"""Intruders and their attack: metrics over known values, records attacked, and what the masked blocks answer.
+"""The attack of all intruders on the whole masked table: records attacked, and what the masked blocks answer.
 
 The records attacked are persisted on the cluster and travel to the masked blocks; what comes back to the driver is one
 sum for each intruder.
@@ -11,30 +11,23 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmask.engine.collection import Collection, together
+from dpmask.engine.collection import Collection, concatenated
 from dpmask.engine.dispatch import threads
 from dpmask.engine.limits import current_limits
-from dpmask.engine.tasks import merge_tree
 from dpmask.errors import InputError
-from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
-from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, Radii, as_close, merge_found, range_gaps, true_radii
+from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, Radii, as_close, merge_found, true_radii
 from dpmask.lake.reading import Rows
 from dpmask.measures.risk.linkage_values import Points, Values
 from dpmask.table.columns import floats
 from dpmask.table.pairs import POSITION, PRESENT, masked_name
 from dpmask.table.table import Table
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 _TILE = 1 << 16
-_RIDGE = 1e-6
-_NOTHING = 1e-24  # a variance that is only rounding
 
 
-class Attack(NamedTuple):
+class LinkageAttack(NamedTuple):
     """What is compared, the metrics of the intruders, and the positions of the records attacked, in order."""
 
     values: Sequence[Values]
@@ -80,80 +73,50 @@ def _points(values: Sequence[Values]) -> int:
     return sum(isinstance(one, Points) for one in values)
 
 
-def _pairs(values: Sequence[Values], rows: Rows, chosen: Integers | None) -> Pairs:
+def chosen_rows(rows: Rows, chosen: Integers | None) -> Rows:
     """Those of a block's pairs that have a masked record and are among the chosen ones, if it matters."""
     kept = ~np.isnan(floats(rows, PRESENT))
     if chosen is not None:
         position = floats(rows, POSITION).astype(np.int64)
         kept &= chosen[np.minimum(np.searchsorted(chosen, position), len(chosen) - 1)] == position
+    return rows if kept.all() else rows.take(np.flatnonzero(kept))
+
+
+def pairs_of(values: Sequence[Values], rows: Rows) -> Pairs:
+    """A block's pairs, each of which has a masked record."""
     known = [(isinstance(one, Points), column) for one in values for column in one.known(rows)]
-    columns = [
+    return Pairs(
         _stacked([column for is_point, column in known if is_point], rows.num_rows),
         _stacked([column for is_point, column in known if not is_point], rows.num_rows),
-        *_released(values, rows, masked_name),
-    ]
-    points, ranges, *masked = (some if kept.all() else some[:, kept] for some in columns)
-    return Pairs(points, ranges, Masked(*masked))
+        _released(values, rows, masked_name),
+    )
 
 
 def _stacked(columns: Sequence[Floats], rows: int) -> Floats:
     return np.array(columns).reshape(len(columns), rows)
 
 
-def first_columns(values: Sequence[Values]) -> Metric:
-    """The Euclidean distance over all of these."""
-    rulers = np.array([ruler for one in values for ruler in one.rulers]).reshape(-1, 3)
-    return Metric(_points(values), None, *np.ascontiguousarray(rulers.T))
-
-
-def _slices(rows: Rows) -> Iterator[Rows]:
+def slices(rows: Rows) -> Iterator[Rows]:
     """A block's rows a tile at a time, at least one: what is made of pairs takes more room than they do."""
     return (rows.slice(start, _TILE) for start in range(0, max(rows.num_rows, 1), _TILE))
 
 
-def moved(values: Sequence[Values], rows: Rows) -> CovarianceSums:
-    """How far apart a block's pairs are: differences of points, gaps to ranges."""
-    return merge_tree([_moved(values, part) for part in _slices(rows)], merge_covariance_sums)
-
-
-def _moved(values: Sequence[Values], rows: Rows) -> CovarianceSums:
-    pairs, metric = _pairs(values, rows, None), first_columns(values)
-    gaps = range_gaps(pairs.ranges, *pairs.masked[1:], metric.scale, metric.least, metric.cap)
-    return covariance_sums(list(np.concatenate([pairs.points - pairs.masked.points, gaps])))
-
-
-def mahalanobis(plain: Metric, moves: CovarianceSums) -> Metric:
-    """The plain distance in units of what the mask did: points by their covariance, ranges by their mean squared gap.
-
-    The ridge makes a column that was left as it is count a thousand times as much as others, as it should; a
-    pseudo-inverse would leave it out.
-    """
-    points = plain.points
-    covariance = moves.covariance[:points, :points]
-    squares = (np.diag(moves.covariance) + moves.mean**2)[points:]
-    mean_square = (np.trace(covariance) + squares.sum()) / len(moves.mean)
-    if mean_square <= _NOTHING:
-        return plain
-    ridge = _RIDGE * mean_square
-    turn = np.linalg.inv(np.linalg.cholesky(covariance + ridge * np.eye(points))) if points else None
-    weight = 1.0 / np.sqrt(squares + ridge)
-    return plain._replace(turn=turn, scale=plain.scale * weight, least=plain.least * weight, cap=plain.cap * weight)
-
-
 def linked(
-    attack: Attack, pairs: Table, names: Sequence[str], table: Table, columns: Sequence[str], who: str
+    attack: LinkageAttack, records: Collection[Rows], attacked: int, table: Table, columns: Sequence[str], who: str
 ) -> Floats:
     """For each metric the number of right links, a tie of q as 1/q, against all of the masked table.
 
-    Few records are attacked together, many in portions of as many blocks as there are threads: memory is bounded.
+    ``records`` are pairs, among which are those ``attacked``. Few are attacked together, many in portions of as many
+    blocks as there are threads: memory is bounded.
     """
-    few = (pairs.rows if attack.chosen is None else len(attack.chosen)) <= current_limits().attacked_records
+    few = attacked <= current_limits().attacked_records
     masked = table.select(columns).transform(partial(_released, attack.values))
-    records = pairs.select(names)
     return records.as_one_pass(lambda: _linked(attack, records, masked, few, who), "linkage")
 
 
-def _linked(attack: Attack, records: Collection[Rows], masked: Collection[Masked], few: bool, who: str) -> Floats:
+def _linked(
+    attack: LinkageAttack, records: Collection[Rows], masked: Collection[Masked], few: bool, who: str
+) -> Floats:
     blocks = len(records.positions)
     size = blocks if few else threads()
     total = np.zeros(len(attack.metrics))
@@ -168,7 +131,7 @@ def _linked(attack: Attack, records: Collection[Rows], masked: Collection[Masked
     return total
 
 
-def _persist_attacked(attack: Attack, records: Collection[Rows], few: bool) -> Collection[AttackedRecords]:
+def _persist_attacked(attack: LinkageAttack, records: Collection[Rows], few: bool) -> Collection[AttackedRecords]:
     """The records attacked in these blocks, kept on the cluster: together where they are few, else block by block.
 
     Where there are fewer blocks than threads, each thread gets some of the metrics.
@@ -177,16 +140,16 @@ def _persist_attacked(attack: Attack, records: Collection[Rows], few: bool) -> C
     shares = 1 if len(records.positions) >= threads() else min(threads(), metrics)
     select = [partial(_select_attacked, attack, tuple(range(share, metrics, shares))) for share in range(shares)]
     if few:
-        return together([records.persist_joined(one, _joined, label) for one in select])
-    return together([records.persist(one, label) for one in select])
+        return concatenated([records.persist_joined(one, _joined, label) for one in select])
+    return concatenated([records.persist(one, label) for one in select])
 
 
-def _select_attacked(attack: Attack, group: tuple[int, ...], rows: Rows) -> AttackedRecords:
-    return _joined([_attacked(attack, group, part) for part in _slices(rows)])
+def _select_attacked(attack: LinkageAttack, group: tuple[int, ...], rows: Rows) -> AttackedRecords:
+    return _joined([_attacked(attack, group, part) for part in slices(chosen_rows(rows, attack.chosen))])
 
 
-def _attacked(attack: Attack, group: tuple[int, ...], rows: Rows) -> AttackedRecords:
-    points, ranges, masked = _pairs(attack.values, rows, attack.chosen)
+def _attacked(attack: LinkageAttack, group: tuple[int, ...], rows: Rows) -> AttackedRecords:
+    points, ranges, masked = pairs_of(attack.values, rows)
     metrics = [attack.metrics[at] for at in group]
     radii = tuple(true_radii(metric, metric.known(points, ranges), masked) for metric in metrics)
     return AttackedRecords(points, ranges, group, radii, np.zeros((len(group), points.shape[1]), np.int64))
@@ -200,7 +163,7 @@ def _joined(parts: Sequence[AttackedRecords]) -> AttackedRecords:
 
 
 def _compare_all(
-    attack: Attack, attacked: Collection[AttackedRecords], masked: Collection[Masked]
+    attack: LinkageAttack, attacked: Collection[AttackedRecords], masked: Collection[Masked]
 ) -> Collection[AttackedRecords]:
     """The records attacked, with the answers of all masked blocks.
 
@@ -214,18 +177,20 @@ def _compare_all(
     return attacked
 
 
-def _answers(attack: Attack, attacked: AttackedRecords, masked: Masked) -> Integers:
+def _answers(attack: LinkageAttack, attacked: AttackedRecords, masked: Masked) -> Integers:
     """What one block of masked records answers to each query, metrics x records."""
+    distinct, counts = masked.distinct()
     each = enumerate(attacked.metrics)
-    return np.array([_answer(attack.metrics[at], attacked, number, masked) for number, at in each])
+    return np.array([_answer(attack.metrics[at], attacked, number, distinct, counts) for number, at in each])
 
 
-def _answer(metric: Metric, attacked: AttackedRecords, number: int, masked: Masked) -> Integers:
+def _answer(metric: Metric, attacked: AttackedRecords, number: int, distinct: Masked, counts: Integers) -> Integers:
     """Only those are compared that no block has beaten before."""
     answer = attacked.found[number].copy()
     asked = answer != BEATEN
     known = metric.known(attacked.points[:, asked], attacked.ranges[:, asked])
-    answer[asked] = as_close(metric, known, Radii(*(radius[asked] for radius in attacked.radii[number])), masked)
+    radii = Radii(*(radius[asked] for radius in attacked.radii[number]))
+    answer[asked] = as_close(metric, known, radii, distinct, counts=counts)
     return answer
 
 

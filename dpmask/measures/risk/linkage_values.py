@@ -10,25 +10,24 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import floats
-from dpmask.table.encoders.interval import interval_parts
+from dpmask.table.encoders.interval import end_number, interval_parts, is_ordered, numbers
 from dpmask.table.encoders.numeric import Scale
 from dpmask.table.encoders.texts import text_values
-
-Floats = NDArray[np.float64]
+from dpmask.table.label_sets import label_of_each
 
 _OUTSIDE = 1e-3  # standard deviations: a value at the open end of an interval is outside by no less
 _EVERYTHING = 1e100
 _FIRST_HASH = 2.0**21  # codes below are places among the values of declared sets
-_MISSING = -1.0
+_LAST_HASH = _FIRST_HASH + 2.0**52
+_MISSING = _FIRST_HASH - 1.0  # among the values that are not listed
 
 
 class Ruler(NamedTuple):
@@ -54,17 +53,17 @@ class Points:
 
     def known(self, rows: Rows) -> list[Floats]:
         """The one point of each original record."""
-        return [self.original.to_units(floats(rows, self.column))]
+        return [self.original.to_units(numbers(rows, self.column))]
 
     def released(self, rows: Rows, column: str) -> list[tuple[Floats, Floats]]:
         """The one point of each masked record, under this column name."""
-        values = self.masked.to_units(floats(rows, column))
+        values = self.masked.to_units(numbers(rows, column))
         return [(values, values)]
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """A column of numbers that was generalised to interval labels, or has missing values.
+    """A column of numbers or dates that was generalised to intervals, or has missing values.
 
     A missing value is compared with nothing but whether the other one is missing, too: 0 if it is, otherwise 1.
     """
@@ -73,6 +72,10 @@ class Ranges:
     original: Scale
     masked: Scale | None  # None: labels
     who: str
+    intervals: Mapping[str, str] = field(default_factory=dict)
+    """What a label stands for that is no interval itself, such as a midpoint."""
+    gaps: frozenset[str] = frozenset()
+    """Labels that stand for missing values, too."""
 
     @property
     def rulers(self) -> Sequence[Ruler]:
@@ -82,24 +85,40 @@ class Ranges:
 
     def known(self, rows: Rows) -> list[Floats]:
         """Each original record's value, NaN where missing, and whether it is."""
-        values = floats(rows, self.column)
+        values = numbers(rows, self.column)
         return [self.original.to_units(values) if self.masked else values, np.isnan(values).astype(np.float64)]
 
     def released(self, rows: Rows, column: str) -> list[tuple[Floats, Floats]]:
-        """Each masked record's range, and whether it is missing."""
+        """Each masked record's range, and whether it is missing, or may be."""
+        maybe: Floats | float = 0.0
         if self.masked is not None:
-            low = high = self.masked.to_units(floats(rows, column))
+            low = high = self.masked.to_units(numbers(rows, column))
+        elif is_ordered(rows.schema.field(column).type):
+            low, high = self._midpoints(numbers(rows, column))
         else:
-            low, high = text_values(rows, column).lookup(self._interval, (math.nan, math.nan)).T
+            low, high, maybe = text_values(rows, column).lookup(self._labelled, (math.nan, math.nan, 1.0)).T
         missing = np.isnan(low)
         flag = missing.astype(np.float64)
-        return [(np.where(missing, -_EVERYTHING, low), np.where(missing, _EVERYTHING, high)), (flag, flag)]
+        ends = np.where(missing, -_EVERYTHING, low), np.where(missing, _EVERYTHING, high)
+        return [ends, (flag, np.maximum(flag, maybe))]
 
-    def _interval(self, text: str) -> tuple[float, float]:
+    def _labelled(self, label: str) -> tuple[float, float, float]:
+        return *self._ends(label), float(label in self.gaps)
+
+    def _midpoints(self, values: Floats) -> tuple[Floats, Floats]:
+        """The intervals that numbers stand for; a number that is no label stands for itself."""
+        labels = sorted((float(label), *self._ends(text)) for label, text in self.intervals.items())
+        middles, lows, highs = np.array(labels).T
+        places = np.minimum(np.searchsorted(middles, values), len(middles) - 1)
+        known = middles[places] == values
+        return np.where(known, lows[places], values), np.where(known, highs[places], values)
+
+    def _ends(self, label: str) -> tuple[float, float]:
         """The smallest and the largest double inside an interval label, or the number that a label is."""
+        text = self.intervals.get(label, label)
         opening, first, last, closing = interval_parts(text) or ("[", text, text, "]")
         try:
-            low, high = float(first), float(last)
+            low, high = end_number(first), end_number(last)
         except ValueError:
             low, high = math.nan, math.nan
         low = math.nextafter(low, math.inf) if opening == "(" else low
@@ -107,7 +126,8 @@ class Ranges:
         if not low <= high:
             raise InputError(
                 f"{self.who}: column '{self.column}' is a number in the original and text in the masked table; its "
-                "labels must be intervals such as [20, 40) or numbers, and one is not. Its text is withheld."
+                "labels must be intervals such as [20, 40), or numbers, or stand in sets, and one does not. Its text "
+                "is withheld."
             )
         return max(low, -_EVERYTHING), min(high, _EVERYTHING)
 
@@ -117,19 +137,23 @@ class Categories:
     """A column of values that are the same or not, and labels that stand for sets of them. Missing is one of them."""
 
     column: str
-    places: Mapping[str, float]
+    places: Mapping[str | None, float]
     sets: Mapping[str, tuple[float, float]]
 
     rulers: Sequence[Ruler] = (_SAME_OR_NOT,)
 
     def known(self, rows: Rows) -> list[Floats]:
         """The code of each original record's value."""
-        return [text_values(rows, self.column).lookup(self._code, _MISSING)]
+        return [text_values(rows, self.column).lookup(self._code, self._missing)]
 
     def released(self, rows: Rows, column: str) -> list[tuple[Floats, Floats]]:
         """The codes each masked record's label stands for."""
-        low, high = text_values(rows, column).lookup(self._codes, (_MISSING, _MISSING)).T
+        low, high = text_values(rows, column).lookup(self._codes, (self._missing, self._missing)).T
         return [(low, high)]
+
+    @property
+    def _missing(self) -> float:
+        return self.places.get(None, _MISSING)
 
     def _codes(self, label: str) -> tuple[float, float]:
         return self.sets.get(label) or (self._code(label), self._code(label))
@@ -149,25 +173,27 @@ class Categories:
 Values = Points | Ranges | Categories
 
 
-def categories(column: str, sets: Mapping[str, Sequence[Any]], who: str) -> Categories:
+def categories(column: str, sets: Mapping[str, Sequence[object] | None], who: str) -> Categories:
     """A category column whose labels may stand for sets of values, nested or disjoint as the nodes of a taxonomy are.
 
     Values are put in an order in which each set is a run of neighbours: by the sets they are in, the largest first.
+    A label for all other values covers the codes of values that are not listed.
     """
-    members = {label: {str(value) for value in values} for label, values in sets.items()}
-    ordered = sorted(members, key=lambda label: (-len(members[label]), label))
-    values = sorted({value for one in members.values() for value in one})
-    values.sort(key=lambda value: [number for number, label in enumerate(ordered) if value in members[label]])
-    places = {value: float(place) for place, value in enumerate(values)}
-    ranges = {}
-    for label, one in members.items():
-        if not one:
-            raise JobError(f"{who}: sets of column '{column}': label '{label}' stands for no value. List some.")
-        low, high = min(places[value] for value in one), max(places[value] for value in one)
-        if high - low + 1 != len(one):
+    sizes = {label: len(set(members)) for label, members in sets.items() if members is not None}
+    rank = {label: place for place, label in enumerate(sorted(sizes, key=lambda label: (-sizes[label], label)))}
+    within = {value: sorted(rank[label] for label in labels) for value, labels in label_of_each(sets).items()}
+    ordered = sorted(within, key=lambda value: (within[value], value is None, value or ""))
+    places = {value: float(place) for place, value in enumerate(ordered)}
+    ends: dict[str, list[float]] = {}
+    for value, labels in label_of_each(sets).items():
+        for label in labels:
+            ends.setdefault(label, []).append(places[value])
+    for label, found in ends.items():
+        if max(found) - min(found) + 1 != len(set(found)):
             raise JobError(
                 f"{who}: sets of column '{column}' must be nested or disjoint, as the nodes of a taxonomy are; "
                 f"'{label}' overlaps another one."
             )
-        ranges[label] = (low, high)
-    return Categories(column, places, ranges)
+    ranges = {label: (min(found), max(found)) for label, found in ends.items()}
+    others = dict.fromkeys((label for label, members in sets.items() if members is None), (_MISSING, _LAST_HASH))
+    return Categories(column, places, ranges | others)

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from dpmask.engine.collection import Collection, exchange
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.linkage.agreement import (
     NOBODY,
     NOTHING,
@@ -45,6 +46,7 @@ from dpmask.kernels.linkage.agreement import (
 )
 from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
 from dpmask.kernels.order.bins import bin_count, binned
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, timed
 from dpmask.results import MORE_RISK, RATE, Risk, Term
 from dpmask.table.checks import empty_column
@@ -52,9 +54,6 @@ from dpmask.table.columns import require_numeric
 from dpmask.table.encoders.interval import quantile_edges
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.table import Frame, Table, as_table
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 _WHO = "probabilistic_linkage"
 _MOST_COLUMNS = 10
@@ -327,4 +326,5 @@ MEASURE = Measure(
     passes_per_column=2,
     most_columns=_MOST_COLUMNS,
     check=_check,
+    kernels=KernelUse((), (Task("order"),)),
 )

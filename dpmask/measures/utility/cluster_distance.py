@@ -18,20 +18,19 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from dpmask.clustering.fuzzy_c_means import FittedFuzzyCMeans, FuzzyCMeans
 from dpmask.errors import InputError
+from dpmask.kernels.arrays import Floats
+from dpmask.kernels.scipy_parts import assign
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure
 from dpmask.results import Exhibit, Loss, Term
 from dpmask.table.pairs import pair_numbers
 from dpmask.table.table import Frame
-
-Floats = NDArray[np.float64]
 
 _WHO = "cluster_distance"
 _MAJORITY = 0.5
@@ -145,7 +144,7 @@ def _distances(start: str, gaps: Floats, squares: Floats) -> dict[str, float]:
     nearest = np.argmin(gaps, axis=1)
     found = {}
     for name, costs in (("d1", gaps), ("d1_squared", gaps**2), ("d2", squares)):
-        for how, pi in (("eager", nearest), ("optimal", linear_sum_assignment(costs)[1])):
+        for how, pi in (("eager", nearest), ("optimal", assign(costs)[1])):
             found[f"{name}_{start}_{how}"] = float(costs[np.arange(len(pi)), pi].sum())
     return found
 
@@ -195,4 +194,10 @@ def _result(
     )
 
 
-MEASURE = Measure(function=cluster_distance, result=ClusterDistance, passes=7)
+def _kernels(parameters: Mapping[str, Any]) -> KernelUse:
+    entropy = parameters.get("entropy")
+    model = (None, 1.0) if entropy is not None else (parameters.get("fuzziness") or 2.0, None)
+    return KernelUse((Task("fuzzy", *model), Task("starts")))
+
+
+MEASURE = Measure(function=cluster_distance, result=ClusterDistance, passes=7, complete=True, kernels=_kernels)

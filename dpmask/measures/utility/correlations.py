@@ -105,6 +105,7 @@ MEASURE = Measure(
     result=CorrelationChange,
     least_columns=_LEAST_COLUMNS,
     check=_check,
+    varied=True,
     needs=Need.MOMENTS,
     from_summary=_from_summary,
 )

@@ -82,4 +82,4 @@ def _from_summary(found: Summary) -> StandardisedLoss:
     return StandardisedLoss(value=sum(parts.values()) / len(parts), parts=parts)
 
 
-MEASURE = Measure(function=il1s, result=StandardisedLoss, needs=_NEEDS, from_summary=_from_summary)
+MEASURE = Measure(function=il1s, result=StandardisedLoss, varied=True, needs=_NEEDS, from_summary=_from_summary)

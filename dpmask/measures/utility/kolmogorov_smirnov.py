@@ -15,7 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmask.kernels.order.float_order import Floats, Positions
+from dpmask.kernels.arrays import Floats
+from dpmask.kernels.order.float_order import Positions
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, Need
 from dpmask.measures.utility.quantile_search import Steps
 from dpmask.measures.utility.summary import Summary, summarised
@@ -32,6 +34,7 @@ class KolmogorovSmirnov(Loss):
     upper: float
 
     judged: ClassVar[tuple[str, ...]] = ("value", "upper")
+    far_values_weigh: ClassVar[bool] = False
     about: ClassVar[Term] = Term(
         "The largest |F(x) - F'(x)| of a column, F and F' its distribution functions before and after masking, counted "
         "exactly at the edges of bins that are sampled quantiles; upper is a bound of the distance without bins.",
@@ -97,4 +100,10 @@ def _shares(positions: Positions, size: int) -> tuple[Floats, Floats]:
     return left, at
 
 
-MEASURE = Measure(function=kolmogorov_smirnov, result=KolmogorovSmirnov, needs=Need.STEPS, from_summary=_from_summary)
+MEASURE = Measure(
+    function=kolmogorov_smirnov,
+    result=KolmogorovSmirnov,
+    needs=Need.STEPS,
+    from_summary=_from_summary,
+    kernels=KernelUse((Task("order"),)),
+)

@@ -29,6 +29,7 @@ class MomentChange(Loss):
     variances: float
 
     judged: ClassVar[tuple[str, ...]] = ("value", "means", "variances")
+    moments_of_originals: ClassVar[bool] = True
     about: ClassVar[Term] = Term(
         "Change of each mean in standard deviations of the original, and of each variance relative to the original's; "
         "value is the mean of their sizes, means and variances are the largest of each.",
@@ -84,4 +85,4 @@ def _from_summary(found: Summary) -> MomentChange:
     return MomentChange(value=float(sizes.mean()), means=largest[0], variances=largest[1], parts=parts)
 
 
-MEASURE = Measure(function=moments, result=MomentChange, needs=Need.MOMENTS, from_summary=_from_summary)
+MEASURE = Measure(function=moments, result=MomentChange, varied=True, needs=Need.MOMENTS, from_summary=_from_summary)

@@ -19,13 +19,14 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.clustering.features import Features, find_features
 from dpmask.clustering.partition import ALGORITHMS, FittedPartition, partition
 from dpmask.engine.draws import make_key
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.partitions import adjusted_rand, f_measure, match_point
+from dpmask.kernels.warm_up import CRISP, KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers
 from dpmask.results import Loss, Term
@@ -36,9 +37,6 @@ from dpmask.table.encoders.interval import is_ordered
 from dpmask.table.encoders.numeric import RangeEncoder
 from dpmask.table.pairs import PRESENT, masked_name, pair
 from dpmask.table.table import Frame, Table, as_table
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 _WHO = "partition_agreement"
 
@@ -253,6 +251,20 @@ def _added(left: _Sums, right: _Sums) -> _Sums:
     return {name: (left[name][0] + right[name][0], left[name][1] + right[name][1]) for name in left}
 
 
+_FIT_SECONDS, _ROW_SECONDS = 0.2, 1.5e-5
+"""CPU of clustering a sample, and each record of the table; from the passes of the job cluster_analysis."""
+
+
+def _work(_: Mapping[str, Any], rows: int) -> float:
+    return _FIT_SECONDS + _ROW_SECONDS * rows
+
+
 MEASURE = Measure(
-    function=partition_agreement, result=PartitionAgreement, passes=7, roles={"columns": "quasi"}, check=_check
+    function=partition_agreement,
+    result=PartitionAgreement,
+    passes=7,
+    work=_work,
+    roles={"columns": "quasi"},
+    check=_check,
+    kernels=KernelUse(CRISP, (Task("fuzzy", 1.2),)),
 )

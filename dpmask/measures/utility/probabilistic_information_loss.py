@@ -24,6 +24,7 @@ both. A masked column that is constant correlates with nothing: r' = 0. Three or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -31,8 +32,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import erf
 
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.comoments import CoMoments
-from dpmask.kernels.order.float_order import Counts, Floats
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, Need, require_integers
 from dpmask.measures.utility.quantile_search import PERCENTS, WINDOW
 from dpmask.measures.utility.summary import Summary, summarised
@@ -62,6 +64,10 @@ class ProbabilisticLoss(Loss):
         "Mateo-Sanz, Domingo-Ferrer and Sebe 2005, Probabilistic information loss measures in confidentiality "
         "protection of continuous microdata",
     )
+
+    def one_record(self, name: str, rows: int) -> float:
+        """A statistic is compared with its own standard error, so one record counts for more than its share."""
+        return math.sqrt(self.n_ref) / max(rows, 1) if name == "at_reference" else 1 / math.sqrt(max(rows, 1))
 
     def explain(self) -> str:
         """What the numbers mean."""
@@ -206,5 +212,9 @@ def _where_any(before: CoMoments, pairs: Any, variance: Floats) -> Floats:
 
 
 MEASURE = Measure(
-    function=probabilistic_information_loss, result=ProbabilisticLoss, needs=_NEEDS, from_summary=_from_summary
+    function=probabilistic_information_loss,
+    result=ProbabilisticLoss,
+    needs=_NEEDS,
+    from_summary=_from_summary,
+    kernels=KernelUse((Task("order"),)),
 )

@@ -9,6 +9,7 @@ Slavkovic (2018) expect 1 - c times as much of records drawn from a model of the
 
 The model sees each number, its square and the products of numbers (these with up to 20 numeric columns), each category
 with at least 1 % of the sample, and what is missing; so it notices changed means, variances, correlations and shares.
+No coefficient is penalised, as the expectation assumes.
 It is fitted on a sample, chosen by the records' positions under a fixed key, of each table by itself. One pass.
 """
 

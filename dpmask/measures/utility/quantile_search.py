@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.engine.limits import current_limits
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.order.float_order import (
-    Counts,
-    Floats,
     Keys,
     Positions,
     count_at,
@@ -46,7 +45,7 @@ PERCENTS = np.arange(5, 100, 5)
 WINDOW = 1000
 """The density at a quantile is that within the range over this on either side."""
 
-_Zones = list[tuple[int, int]]
+_KeyPairs = list[tuple[int, int]]
 
 
 class Steps(NamedTuple):
@@ -120,9 +119,9 @@ class QuantileSearch:
 
     def quantiles(self) -> tuple[list[Floats], list[Floats]]:
         """The values at the wanted ranks."""
-        zones = [[search.zones for search in table] for table in self.searches]
-        if any(some for table in zones for some in table):
-            self.known = self._gather(self._with_around(zones))
+        ranges = [[search.ranges for search in table] for table in self.searches]
+        if any(some for table in ranges for some in table):
+            self.known = self._gather(self._with_around(ranges))
             for table, known in zip(self.searches, self.known, strict=True):
                 for search, one in zip(table, known, strict=True):
                     search.answer(one)
@@ -132,37 +131,37 @@ class QuantileSearch:
         )
         return original, masked
 
-    def _gather(self, zones: list[list[KeyRanges]]) -> list[list[PartialSort]]:
-        """What each table has in zones of each column."""
-        functions = [partial(contents_of, some) for some in zones]
+    def _gather(self, ranges: list[list[KeyRanges]]) -> list[list[PartialSort]]:
+        """What each table has in ranges of each column."""
+        functions = [partial(contents_of, some) for some in ranges]
         found = self.tables.reduce_floats(self.numbers, functions, merge_contents, f"{self.who}: collect")
-        return [list(map(PartialSort, *both)) for both in zip(zones, found, strict=True)]
+        return [list(map(PartialSort, *both)) for both in zip(ranges, found, strict=True)]
 
-    def _with_around(self, zones: list[list[_Zones]]) -> list[list[KeyRanges]]:
-        """The zones of the open quantiles, and of what ``around`` will ask for if that is not too much."""
+    def _with_around(self, ranges: list[list[_KeyPairs]]) -> list[list[KeyRanges]]:
+        """The ranges of the open quantiles, and of what ``around`` will ask for if that is not too much."""
         more = [
             [[*one, *other] for one, other in zip(*both, strict=True)]
-            for both in zip(zones, self._around_zones(), strict=True)
+            for both in zip(ranges, self._around_ranges(), strict=True)
         ]
         asked = [[key_ranges(some) for some in table] for table in more]
         gathered = sum(
-            zone.at_most(cuts, counted, sample.values)
+            some.at_most(cuts, counted, sample.values)
             for table in zip(asked, self.cuts, self.counted, self.samples, strict=True)
-            for zone, cuts, counted, sample in zip(*table, strict=True)
+            for some, cuts, counted, sample in zip(*table, strict=True)
         )
         return (
             asked
             if gathered <= current_limits().gathered_values
-            else [[key_ranges(some) for some in table] for table in zones]
+            else [[key_ranges(some) for some in table] for table in ranges]
         )
 
-    def _around_zones(self) -> tuple[list[_Zones], list[_Zones]]:
+    def _around_ranges(self) -> tuple[list[_KeyPairs], list[_KeyPairs]]:
         """Where in both tables the values lie that ``around`` may ask for."""
         brackets = [search.brackets_of(ranks) for search, ranks in zip(self.searches[0], self.ranks[0], strict=True)]
         edges = brackets if self.needs & Need.BINS else [[] for _ in brackets]
         if not self.needs & Need.QUANTILES:
             return edges, edges
-        near = [_window_zones(some, h) for some, h in zip(brackets, self._reaches, strict=True)]
+        near = [_window_ranges(some, h) for some, h in zip(brackets, self._reaches, strict=True)]
         return [[*one, *other] for one, other in zip(edges, near, strict=True)], edges
 
     def around(self, quantiles: list[Floats]) -> Around:
@@ -200,13 +199,13 @@ def _ranks(count: int) -> list[int]:
     return ((count - 1) * PERCENTS // 100).tolist() if count else []
 
 
-def _window_zones(brackets: _Zones, reach: float) -> _Zones:
+def _window_ranges(brackets: _KeyPairs, reach: float) -> _KeyPairs:
     """Where the first and the last value close to a quantile lie, if it lies in one of the brackets."""
     lows, highs = from_keys(within_doubles(brackets)).T
     return [pair for ends in zip(window(lows, reach), window(highs, reach), strict=True) for pair in _pairs(*ends)]
 
 
-def _pairs(low: Keys, high: Keys) -> _Zones:
+def _pairs(low: Keys, high: Keys) -> _KeyPairs:
     return list(zip(low.tolist(), high.tolist(), strict=True))
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
-from dpmask.kernels.order.float_order import Floats
+from dpmask.kernels.arrays import Floats
+from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, Need
 from dpmask.measures.utility.summary import Summary
 from dpmask.results import Loss
@@ -28,6 +29,7 @@ class ShareDistance(Loss, abstract=True):
     largest: float
 
     judged: ClassVar[tuple[str, ...]] = ("value", "largest")
+    far_values_weigh: ClassVar[bool] = False
 
 
 Distance = TypeVar("Distance", bound=ShareDistance)
@@ -47,7 +49,14 @@ def share_measure(
 ) -> Measure[Distance]:
     """A measure of such distances."""
     check = partial(_check, function.__name__)
-    return Measure(function=function, result=kind, check=check, needs=Need.BINS, from_summary=from_summary)
+    return Measure(
+        function=function,
+        result=kind,
+        check=check,
+        needs=Need.BINS,
+        from_summary=from_summary,
+        kernels=KernelUse((Task("order"),)),
+    )
 
 
 def _check(who: str, schema: Any, *, columns: Sequence[str]) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.comoments import CoMoments
 from dpmask.kernels.deviation import Gaps
-from dpmask.kernels.order.float_order import Floats
 from dpmask.kernels.value_counts import MOST_VALUES
 from dpmask.measures.measure import Need
 from dpmask.measures.utility.first_pass import FirstPass, first_pass

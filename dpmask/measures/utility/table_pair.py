@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from dpmask.engine.tasks import Position
+from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
-from dpmask.table.columns import Floats, is_numeric, require_known
+from dpmask.table.columns import is_numeric, require_known
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.table import Frame, Table, as_table
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpmask.kernels.order.float_order import Floats
+from dpmask.kernels.arrays import Floats
 from dpmask.measures.measure import Need
 from dpmask.measures.utility.shares import WORSE, ShareDistance, share_distance, share_measure
 from dpmask.measures.utility.summary import Summary, summarised

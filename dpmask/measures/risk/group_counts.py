@@ -1,0 +1,184 @@
+"""The groups of one quasi-identifier, before and after masking: rows meet by a hash of it; a register is matched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from dpmask.engine.collection import exchange, itself
+from dpmask.engine.limits import current_limits
+from dpmask.kernels.arrays import Counts
+from dpmask.kernels.groups import (
+    Bounds,
+    GroupCells,
+    Groups,
+    Sensitive,
+    Spread,
+    cells,
+    join_cells,
+    measure_groups,
+    merge_groups,
+    merge_spreads,
+    split_cells,
+    spread_of_counts,
+)
+from dpmask.kernels.matching import PartialRows
+from dpmask.lake.reading import Rows
+from dpmask.table.columns import is_category
+from dpmask.table.encoders.base import CodeEncoder
+from dpmask.table.encoders.category import count_texts
+from dpmask.table.encoders.interval import interval_parts, is_ordered
+from dpmask.table.label_sets import AsReleased, LabelSets, is_told, overlap
+from dpmask.table.matching import MatchedRecords, added, matched_rows, row_source, size_histogram
+from dpmask.table.row_keys import row_keys
+from dpmask.table.table import Table
+
+_CELL_BYTES = 24
+
+
+class MatchedGroups(NamedTuple):
+    """Rows of a table with suppressed cells: the records by how many match them, and what these give away."""
+
+    records: MatchedRecords
+    spreads: tuple[Spread, ...]
+
+
+def matched_groups(
+    table: Table,
+    quasi: Sequence[str],
+    suppressed: Sequence[str],
+    beside: Mapping[str, tuple[CodeEncoder, Sensitive]],
+    bounds: Bounds,
+    who: str,
+) -> MatchedGroups:
+    """The groups of one quasi-identifier, where missing cells of the ``suppressed`` columns match every value."""
+    encoders = [encoder for encoder, _ in beside.values()]
+    columns = tuple((encoder.size, one) for encoder, one in beside.values())
+    source = row_source(table, quasi, suppressed, encoders, who)
+    mine, others = matched_rows(source, partial(_summarised, columns, bounds), _both_matched, who)
+    sizes, spreads = _both_matched(mine, others)
+    return MatchedGroups(MatchedRecords(sizes, mine[0]), spreads)
+
+
+_Matched = tuple[dict[int, int], tuple[Spread, ...]]
+
+
+def _summarised(
+    columns: tuple[tuple[int, Sensitive], ...], bounds: Bounds, rows: PartialRows, counts: Counts
+) -> _Matched:
+    sizes = counts[:, : columns[0][0] if columns else 1].sum(axis=1)
+    spreads, low = [], 0
+    for width, one in columns:
+        spreads.append(spread_of_counts(counts[:, low : low + width], rows.times, one, bounds))
+        low += width
+    return size_histogram(sizes, rows.times), tuple(spreads)
+
+
+def _both_matched(left: _Matched, right: _Matched) -> _Matched:
+    spreads = tuple(merge_spreads(*pair) for pair in zip(left[1], right[1], strict=True))
+    return added(left[0], right[0]), spreads
+
+
+class BothGroups(NamedTuple):
+    """The groups of the original and of the masked table."""
+
+    before: Groups
+    after: Groups
+
+
+@dataclass(frozen=True, repr=False)
+class GroupTask:
+    """One quasi-identifier: its columns, and the sensitive ones beside it with their shares before and after.
+
+    Where labels stand for sets of values, an original is matched under the label it would be released as; a column
+    that tells nothing is left out. Where labels overlap (``register`` is False), as those of regions do, that is not
+    known of a column by itself: then no person is taken to match a released group but its own, which is the worst.
+    """
+
+    quasi: tuple[str, ...]
+    encoders: Mapping[str, CodeEncoder]
+    k: int
+    bounds: Bounds
+    before: Mapping[str, Sensitive]
+    after: Mapping[str, Sensitive]
+    labels: tuple[AsReleased, ...]
+    register: bool = True
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The columns that released records are matched by."""
+        silent = {one.column for one in self.labels if self.register and not is_told(one.sets)}
+        return tuple(name for name in self.quasi if name not in silent)
+
+    def measured(self, original: Table, masked: Table) -> BothGroups:
+        """All groups: rows meet in shards by the hash of their quasi-identifier."""
+        columns = [*self.quasi, *self.encoders]
+        rows = original.rows + masked.rows
+        shards = -(-rows // current_limits().group_shard_rows)
+        splits = [
+            original.select(columns).transform(partial(_split, self, self.quasi, shards)),
+            masked.select(columns).transform(partial(_split, self, self.told, shards)),
+        ]
+        if self.labels and self.register:
+            splits.append(original.select(list(self.quasi)).transform(partial(_split_register, self, shards)))
+        size = rows * (_CELL_BYTES + 8 * len(self.encoders))
+        found = exchange(splits, partial(_gather, self), shards, "groups: exchange", size=size)
+        return found.reduce(itself, _merge, "groups")
+
+
+def _split(task: GroupTask, columns: Sequence[str], shards: int, rows: Rows) -> list[GroupCells]:
+    codes = [one.encode(rows) for one in task.encoders.values()]
+    return split_cells(cells(row_keys(rows, columns), codes), shards)
+
+
+def _split_register(task: GroupTask, shards: int, rows: Rows) -> list[GroupCells]:
+    for one in task.labels:
+        rows = one.replaced(rows)
+    return split_cells(cells(row_keys(rows, task.told), []), shards)
+
+
+def _gather(
+    task: GroupTask, before: list[GroupCells], after: list[GroupCells], mapped: list[GroupCells] | None = None
+) -> BothGroups:
+    original, masked = join_cells(before), join_cells(after)
+    register = original if task.register else masked
+    if mapped is not None:
+        register = join_cells(mapped)
+    return BothGroups(
+        measure_groups(original, list(task.before.values()), task.k, task.bounds, original),
+        measure_groups(masked, list(task.after.values()), task.k, task.bounds, register),
+    )
+
+
+def _merge(left: BothGroups, right: BothGroups) -> BothGroups:
+    return BothGroups(merge_groups(left.before, right.before), merge_groups(left.after, right.after))
+
+
+def released_labels(
+    original: Table, masked: Table, columns: Sequence[str], sets: LabelSets, who: str
+) -> dict[str, AsReleased]:
+    """How originals of generalised columns are released: by their sets, or by the interval labels that are there."""
+    before, after = original.masked_schema, masked.masked_schema
+    kinds = {name: (before.field(name).type, after.field(name).type) for name in columns}
+    labelled = [
+        name
+        for name, (first, second) in kinds.items()
+        if name not in sets and is_ordered(first) and is_category(second)
+    ]
+    seen = count_texts(masked, labelled, who) if labelled else {}
+    found = dict(sets) | {name: {text: [text] for text in one.texts} for name, one in seen.items() if _bands(one.texts)}
+    return {name: AsReleased(name, found[name], kinds[name][1]) for name in columns if name in found}
+
+
+def overlapping(masked: Table, labels: Mapping[str, AsReleased], who: str) -> set[str]:
+    """The columns whose labels overlap: a value may be released under several of them."""
+    texts = [name for name in labels if is_category(masked.masked_schema.field(name).type)]
+    maybe = [name for name in texts if len(labels[name].sets) == 1 or overlap(labels[name].sets, labels[name].sets)]
+    seen = count_texts(masked, maybe, who) if maybe else {}
+    return {name for name, one in seen.items() if one.many or overlap(labels[name].sets, one.texts)}
+
+
+def _bands(texts: Any) -> bool:
+    return bool(texts) and all(interval_parts(text) for text in texts)

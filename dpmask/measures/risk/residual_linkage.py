@@ -1,0 +1,326 @@
+"""Residual linkage: an intruder who knows that values are predictions of a regression refits it, and links by it.
+
+The intruder has a register with independents and dependents, knows which is which and how many models there are, and
+sees the released dependents. Least squares of these on the independents gives back the regression that was kept; fuzzy
+c-regression the several models, on whose planes values may even lie (refitted_models.py). Then
+
+* ``residuals``: persons whose known value, less its prediction, is nearest to what is left of their own record's
+  released value less what its released independents predict; in units of the covariance of the known residuals;
+* ``predictions``: persons whose nearest model predicts the released value of their own record best, in units of the
+  noise around the models. Where nothing was drawn around several models, values lie on their planes, which somebody
+  patient finds: they are taken as found, and what they predict of a person is the released value itself. Where
+  residuals were drawn, models are refitted from several starts, which end in different optima: the best few are all
+  tried, and the one that links most counts;
+* ``disclosed``: values that are within 1 to 10 % of a standard deviation of what the release's regression predicts from
+  the independents alone, on average; ``error`` is the root mean square error of these predictions, in standard
+  deviations, and ``error_of_best`` what the best predicted tenth of the values stays within.
+
+``rate`` is the better of both links, or that by the dependents as they are, if it finds more. Models are refitted to a
+sample, by which values are also predicted, and a part of it is linked to all released records. Passes: one or two for
+scales and levels, one for the sample, one to link. Memory per task: one block; the sample travels with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpmask.clustering.design import Design, make_design
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Floats
+from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
+from dpmask.kernels.intervals import PERCENTS
+from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, nearest
+from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.wilson import wilson
+from dpmask.lake.reading import Rows
+from dpmask.measures.measure import Measure, require_integers, timed
+from dpmask.measures.risk.refitted_models import RefittedModels, refit
+from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
+from dpmask.table.columns import floats, is_numeric, require_numeric
+from dpmask.table.encoders.base import NumberEncoder
+from dpmask.table.encoders.numeric import NumericEncoder
+from dpmask.table.encoders.one_hot import DummyEncoder, require_predictors
+from dpmask.table.pairs import POSITION, masked_name, pair
+from dpmask.table.table import Frame
+
+_WHO = "residual_linkage"
+_MOST_SAMPLED = 100_000
+_REFITTED = 5_000
+"""Records that models are refitted to, or as many as are linked."""
+_BEST = 0.1
+_BURRIDGE = "Burridge 2003, Information preserving statistical obfuscation; Cano and Torra 2009"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualLinkage(Risk):
+    """``rate`` by the best of ``residuals``, ``predictions`` and the values ``as_released``; what is predicted."""
+
+    rate: float
+    residuals: float
+    predictions: float
+    as_released: float
+    disclosed: float
+    error: float
+    error_of_best: float
+    records: int
+
+    judged: ClassVar[tuple[str, ...]] = (
+        "rate", "residuals", "predictions", "as_released", "disclosed", "error", "error_of_best",
+    )  # fmt: skip
+    shares: ClassVar[tuple[str, ...]] = ("rate", "residuals", "predictions")
+    about: ClassVar[Term] = Term(
+        "What an intruder learns who knows that values are predictions of a regression, refits it and subtracts it: "
+        "records linked, and values that are predicted well.",
+        "Larger shares and smaller errors mean more risk.",
+        _BURRIDGE,
+    )
+    terms: ClassVar[Mapping[str, Term]] = {
+        **Risk.terms,
+        "rate": RATE,
+        "residuals": Term("The same, by what is left of values when predictions are subtracted.", MORE_RISK, _BURRIDGE),
+        "predictions": Term("The same, by what the nearest model predicts.", MORE_RISK, _BURRIDGE),
+        "as_released": Term("The same, by the dependents as they are.", MORE_RISK, _BURRIDGE),
+        "disclosed": Term(
+            "Share of values within 1 to 10 % of a standard deviation of what the release's regression predicts.",
+            MORE_RISK,
+            _BURRIDGE,
+        ),
+        "error": Term("Root mean square error of the predictions, in standard deviations.", LESS_RISK, _BURRIDGE),
+        "error_of_best": Term(
+            "The error, in standard deviations, that the best predicted tenth of the values stays within.",
+            LESS_RISK,
+            _BURRIDGE,
+        ),
+    }
+
+    @property
+    def intervals(self) -> Mapping[str, Interval]:
+        """Wilson's of the links, but for a sample of all records."""
+        names = (*self.shares, "as_released")
+        if self.attacked >= self.records:
+            return {name: (getattr(self, name), getattr(self, name)) for name in names}
+        return {name: wilson(getattr(self, name), self.attacked) for name in names}
+
+    def explain(self) -> str:
+        """What the numbers mean."""
+        return (
+            f"An intruder who refits the regression links {self.rate:.2%} of {self.attacked:,} persons to their own "
+            f"record ({self.residuals:.2%} by residuals, {self.predictions:.2%} by predictions, {self.as_released:.2%} "
+            f"by released values as they are), where guessing links {self.guessing:.2g}; the independents alone tell "
+            f"{self.disclosed:.2%} of the values, and a tenth of them within {self.error_of_best:.2g} standard "
+            "deviations. Larger shares and smaller errors mean more risk."
+        )
+
+
+@timed
+def residual_linkage(
+    original: Frame,
+    masked: Frame,
+    *,
+    columns: Sequence[str],
+    independents: Sequence[str],
+    clusters: int = 1,
+    joint: bool = False,
+    residual_noise: bool = False,
+    sample: int = 1000,
+    seed: int = 0,
+) -> ResidualLinkage:
+    """What an intruder learns who knows that columns were synthesised by regression on others.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        The numeric columns that were synthesised: the dependents.
+    independents
+        The columns that they were predicted from, numbers or categories; the intruder knows the original ones, and
+        sees what is released of them.
+    clusters
+        How many linear models there are: the parameter of ``regression_synthesis``; 1 for ``ipso``.
+    joint
+        Whether all columns share their models.
+    residual_noise
+        Whether residuals were drawn around several models.
+    sample
+        How many persons are linked.
+    seed
+        Chooses the persons, and where the refit starts.
+
+    Returns
+    -------
+    ResidualLinkage
+        Records linked by residuals, by predictions and by released values as they are, and how well these are
+        predicted.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"age": range(100), "income": [(7 * n) % 100 + 0.5 * n for n in range(100)]})
+    >>> method = dpmask.IPSO(variant="A", dependents=["income"], independents=["age"])
+    >>> masked = method.fit(people, seed=7).mask(people)
+    >>> found = dpmask.risk.residual_linkage(people, masked, columns=["income"], independents=["age"])
+    >>> found.predictions, found.as_released < 0.1
+    (1.0, True)
+    """
+    _require(columns, independents, clusters, {"joint": joint, "residual_noise": residual_noise}, sample, seed)
+    pairs = pair(original, masked, [*independents, *columns], _WHO, marks=True)
+    require_numeric(pairs.masked_schema, [*columns, *map(masked_name, columns)], _WHO)
+    design = make_design(pairs, columns, independents, _WHO, drop=True)
+    rows, most = pairs.select([*design.columns, *map(masked_name, design.columns), POSITION]), max(sample, _REFITTED)
+    merge = partial(merge_hash_samples, most=most)
+    chosen = rows.reduce(partial(_chosen, design, most, seed), merge, f"{_WHO}: sample")
+    known = _Known.of(design, chosen.values)
+    if known.z.shape[1] <= design.width:
+        raise InputError(
+            f"{_WHO}: more than {design.width} records must have a value in all columns, before and after masking."
+        )
+    on_planes = clusters > 1 and not residual_noise
+    refits = refit(known.z, known.y, known.released, 1 if on_planes else clusters, joint, seed)
+    persons = _Persons.of(chosen, known, refits, sample, on_planes=on_planes)
+    found = rows.reduce(partial(_linked, design, refits, persons), _merge_links, f"{_WHO}: link")
+    return _result(found, known, refits[0], design.counted.records)
+
+
+def _require(
+    columns: Sequence[str],
+    independents: Sequence[str],
+    clusters: int,
+    flags: Mapping[str, bool],
+    sample: int,
+    seed: int,
+) -> None:
+    require_integers(_WHO, 1, _MOST_SAMPLED, sample=sample)
+    require_integers(_WHO, 0, 1 << 31, seed=seed)
+    require_integers(_WHO, 1, 1 << 31, clusters=clusters)
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise JobError(f"{_WHO}: {name} must be true or false; got {flag!r}.")
+    for name, given in {"columns": columns, "independents": independents}.items():
+        if isinstance(given, str) or not given:
+            raise JobError(f"{_WHO}: {name} must be a list of one or more columns; got {given!r}.")
+    both = sorted(set(columns) & set(independents))
+    if both:
+        raise JobError(f"{_WHO}: {', '.join(both)} must be either in columns or in independents; got both.")
+
+
+class _Known(NamedTuple):
+    """Some records in units of the originals: z = (1, x), known and released dependents, each columns x records."""
+
+    z: Floats
+    y: Floats
+    released: Floats
+
+    @classmethod
+    def of(cls, design: Design, values: Floats) -> _Known:
+        p, t = design.width, len(design.dependents)
+        return cls(values[:p], values[p : p + t], values[p + t :])
+
+
+def _units(design: Design, rows: Rows) -> tuple[_Known, NDArray[np.bool_]]:
+    """A block's records that lack nothing, and which these are."""
+    units = design.units(rows)
+    after = np.array([floats(rows, masked_name(name)) for name in design.dependents])
+    released = design.outputs.upright.to_units(after)
+    kept = units.whole & np.isfinite(released).all(axis=0)
+    return _Known(units.z[:, kept], units.y[:, kept], released[:, kept]), kept
+
+
+def _shown(design: Design, rows: Rows) -> Floats:
+    """The z of a block's released independents; the mean stands for what another step withheld or made a label."""
+    parts = [_shown_values(part, rows) for part in design.predictors.parts]
+    z = np.ones((design.width, rows.num_rows))
+    z[1:] = design.inputs.upright.to_units(np.concatenate(parts))
+    return np.where(np.isfinite(z), z, 0.0)
+
+
+def _shown_values(part: NumberEncoder, rows: Rows) -> Floats:
+    here, numeric = part.on(masked_name(part.column)), is_numeric(rows.schema.field(masked_name(part.column)).type)
+    if isinstance(here, DummyEncoder) and not numeric:
+        return here.encode_known(rows)
+    if isinstance(here, NumericEncoder) and numeric:
+        return here.encode(rows)
+    return np.full((part.size, rows.num_rows), np.nan)
+
+
+def _chosen(design: Design, most: int, seed: int, rows: Rows) -> HashSample:
+    known, kept = _units(design, rows)
+    positions = floats(rows, POSITION)[kept]
+    return hash_sample(*position_words(positions, seed), np.concatenate(known), most)
+
+
+class _Persons(NamedTuple):
+    """Who is looked for in each way, as points among those of the records, and where their own records lie."""
+
+    points: list[Floats]
+    positions: Floats
+
+    @classmethod
+    def of(
+        cls, chosen: HashSample, known: _Known, refits: Sequence[RefittedModels], sample: int, *, on_planes: bool
+    ) -> _Persons:
+        z, y, released = (one[:, :sample] for one in known)
+        predicted = [one.noise_points(released if on_planes else one.nearest(z, y)) for one in refits]
+        return cls([refits[0].residual_points(z, y), y, *predicted], chosen.positions[:sample].astype(np.float64))
+
+
+def _linked(design: Design, refits: Sequence[RefittedModels], persons: _Persons, rows: Rows) -> list[Nearest]:
+    known, kept = _units(design, rows)
+    left = refits[0].residual_points(_shown(design, rows)[:, kept], known.released)
+    after = [left, known.released, *(models.noise_points(known.released) for models in refits)]
+    own = persons.positions
+    positions = floats(rows, POSITION)[kept]
+    return [
+        nearest(Queries(points, own.astype(np.int64), own), records, positions, 0, 0.0)
+        for points, records in zip(persons.points, after, strict=True)
+    ]
+
+
+def _merge_links(left: list[Nearest], right: list[Nearest]) -> list[Nearest]:
+    return [merge_nearest(one, two) for one, two in zip(left, right, strict=True)]
+
+
+def _result(found: list[Nearest], known: _Known, models: RefittedModels, records: int) -> ResidualLinkage:
+    rates = [float((one.right[0] / np.maximum(one.ties[0], 1)).mean()) for one in found]
+    residuals, plain, predictions = *rates[:2], max(rates[2:])
+    gaps = np.abs(models.expected(known.z) - known.y)
+    return ResidualLinkage(
+        rate=max(residuals, predictions, plain),
+        residuals=residuals,
+        predictions=predictions,
+        as_released=plain,
+        disclosed=float(np.mean([gaps <= percent / 100 for percent in PERCENTS])),
+        error=float(np.sqrt((gaps**2).mean())),
+        error_of_best=float(np.quantile(gaps, _BEST)),
+        guessing=1.0 / records,
+        attacked=found[0].right.shape[1],
+        records=records,
+        parts={"residuals": residuals, "predictions": predictions, "values as released": plain},
+    )
+
+
+def _check(schema: object, *, columns: Sequence[str], independents: Sequence[str] = (), **_: object) -> None:
+    require_numeric(schema, columns, _WHO)
+    require_predictors(schema, independents, _WHO)
+
+
+def _kernels(parameters: Mapping[str, object]) -> KernelUse:
+    several = (Task("fuzzy", 2.0), Task("memberships", 2.0), Task("starts"))
+    refitted = parameters.get("clusters", 1) != 1 and parameters.get("residual_noise", False)
+    return KernelUse((Task("neighbours"), Task("regression"), *(several if refitted else ())))
+
+
+MEASURE = Measure(
+    function=residual_linkage,
+    result=ResidualLinkage,
+    passes=4,
+    varied=True,
+    check=_check,
+    kernels=_kernels,
+)
