@@ -7,30 +7,30 @@ never writes over the files of an old one, and whoever dies on the way leaves th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 from dpmask.engine.collection import Collection
-from dpmask.errors import StorageError, TargetError, VerificationError
-from dpmask.lake.footers import MANIFEST
+from dpmask.errors import InputError, StorageError, TargetError, VerificationError, printable
+from dpmask.lake.listing import MANIFEST
+from dpmask.lake.locks import LOCK, locked
 from dpmask.lake.storage import Place
-from dpmask.release.manifest import data_path, identity_of, parse
-from dpmask.release.staging import StagedFile
+from dpmask.release.folder import StagedFile
+from dpmask.release.manifest import LARGEST, data_path, identity_of, named_paths, parse
 
-_MARK = "publishing-"
 _OURS = re.compile(
-    r"(data/[0-9a-f]{16}/part-\d{5,}\.parquet|report/[0-9a-f]{16}/(?:statement\.md|report\.html)|manifest\.json|publishing-[0-9a-f]{32})"
+    r"(data/[0-9a-f]{16}/part-\d{5,}\.parquet|report/[0-9a-f]{16}/(?:statement\.md|report\.html)|manifest\.json|attestation-[0-9a-f]{16}\.json|dpmask\.lock)"
     r"(\.[0-9a-f]{32}\.part)?"
 )
 
 
 class Standing(NamedTuple):
-    """What was found at the target: a manifest (None if it is damaged), its file's version, and runs that publish."""
+    """What was found at the target: a manifest (None if it is damaged), and its file's version."""
 
     manifest: dict[str, Any] | None
     version: str
-    publishing: tuple[str, ...]
 
     @property
     def run(self) -> str | None:
@@ -43,18 +43,18 @@ def standing_release(target: Place) -> Standing | None:
     names = target.files()
     foreign = [name for name in names if not _OURS.fullmatch(name)]
     if foreign:
-        raise TargetError(
-            f"{target.url}: holds files that are not of a release, such as {foreign[0]}. Choose an empty folder."
-        )
+        name = printable(foreign[0], 200)
+        raise TargetError(f"{target.url}: holds files that are not of a release, such as {name}. Take an empty folder.")
     if MANIFEST not in names:
         return None
     place = target / MANIFEST
     version = place.version()  # before it is read: one that is put in between must not go unseen
-    publishing = tuple(name.removeprefix(_MARK) for name in names if name.startswith(_MARK))
     try:
-        return Standing(parse(place.read(), place.url), version, publishing)
-    except VerificationError:
-        return Standing(None, version, publishing)
+        if target.unsafe(MANIFEST):
+            return Standing(None, version)
+        return Standing(parse(place.read(LARGEST), place.url), version)
+    except (VerificationError, InputError):
+        return Standing(None, version)
 
 
 def release_id(run: str, files: Sequence[StagedFile]) -> str:
@@ -72,9 +72,20 @@ def page_path(identity: str) -> str:
     return f"report/{identity}/report.html"
 
 
+@contextmanager
+def alone_at(target: Place, old: Standing | None) -> Iterator[None]:
+    """Have the target to oneself, as it was found: of runs that publish at once one does, and others touch nothing."""
+    with locked(target, TargetError(f"{target.url}: another run is publishing here now. Look at its release first.")):
+        now = standing_release(target)
+        if (now and now.version) != (old and old.version):
+            raise TargetError(
+                f"{target.url}: another run has published here since this one began. Look at its release first."
+            )
+        yield
+
+
 def publish(
     target: Place,
-    run: str,
     staging: Place,
     names: Sequence[str],
     documents: Mapping[str, bytes],
@@ -82,8 +93,10 @@ def publish(
     identity: str,
     old: Standing | None,
 ) -> None:
-    """Bring the files, write the documents, check that all arrived, put the manifest, clear what it does not name."""
-    (target / f"{_MARK}{run}").write(b"")  # until it is gone, nobody takes our files for leftovers
+    """Bring the files, write the documents, check that all arrived, put the manifest, clear what it does not name.
+
+    The target is locked meanwhile (``alone_at``).
+    """
     Collection.of(names).map(partial(_bring, staging, target, identity), "publish")
     for path, text in documents.items():
         (target / path).write(text)
@@ -100,7 +113,7 @@ def publish(
         else:
             place.replace(manifest, old.version)
     except TargetError:
-        _withdraw(target, wanted | {f"{_MARK}{run}"})
+        _withdraw(target, wanted)
         raise
     _keep_only(target, wanted)
 
@@ -108,19 +121,24 @@ def publish(
 def _withdraw(target: Place, ours: set[str]) -> None:
     """Take back the files of a run that came second, but for those that the other's manifest names."""
     standing = standing_release(target)
-    entries = [*standing.manifest["files"], *standing.manifest["documents"]] if standing and standing.manifest else []
-    target.remove(sorted((ours & set(target.files())) - {entry["path"] for entry in entries}))
+    theirs = named_paths(standing.manifest) if standing and standing.manifest else set()
+    target.remove(sorted((ours & set(target.files())) - theirs))
 
 
-def clear_leftovers(target: Place, manifest: dict[str, Any]) -> None:
-    """Delete files of ours that the standing manifest does not name: traces of a run that died."""
-    _keep_only(target, {entry["path"] for entry in (*manifest["files"], *manifest["documents"])})
+def clear_leftovers(target: Place, standing: Standing, manifest: dict[str, Any]) -> None:
+    """Delete files of ours that the standing manifest does not name: traces of a run that died, unless one is alive."""
+    wanted = named_paths(manifest)
+    if _others(target, wanted):
+        with alone_at(target, standing):
+            _keep_only(target, wanted)
+
+
+def _others(target: Place, wanted: set[str]) -> list[str]:
+    return [name for name in target.files() if name not in wanted and name != MANIFEST and _OURS.fullmatch(name)]
 
 
 def _keep_only(target: Place, wanted: set[str]) -> None:
-    target.remove(
-        [name for name in target.files() if name not in wanted and name != MANIFEST and _OURS.fullmatch(name)]
-    )
+    target.remove(_others(target, wanted | {LOCK}))
 
 
 def _bring(staging: Place, target: Place, identity: str, name: str) -> None:

@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpmask.engine.collection import Collection
-from dpmask.engine.draws import Subkey, shuffled
 from dpmask.engine.files import write_files
-from dpmask.engine.tasks import Block, Position, content_of
-from dpmask.errors import InputError
-from dpmask.lake.reading import Rows, open_parquet
-from dpmask.lake.storage import Place
-from dpmask.lake.writing import bare_schema, keep_categories, reordered, used_categories, write_positions, write_rows
+from dpmask.engine.tasks import Position, content_of
+from dpmask.lake.reading import Rows
+from dpmask.lake.writing import bare_schema, keep_categories, used_categories
+from dpmask.release.folder import Folder, StagedFile
 from dpmask.table.dropping import POSITION, with_positions
-from dpmask.table.table import BlockObserver, DroppedRows, Reader, Table
-
-
-class StagedFile(NamedTuple):
-    """One block of the release."""
-
-    name: str
-    rows: int
-    bytes: int
-    sha256: str
-    nulls: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Folder:
-    """Where one run keeps its blocks and, when rows are shuffled, which record each row was."""
-
-    staging: Place
-    pairing: Place
-    order: Subkey | None
+from dpmask.table.steps import BlockObserver, DroppedRows
+from dpmask.table.table import Reader, Table
 
 
 class _NoObserver:
@@ -113,28 +88,7 @@ def _still_there(folder: Folder, table: Table, known: dict[int, StagedFile]) -> 
 
 def _is_there(folder: Folder, staged: tuple[StagedFile, DroppedRows | None], position: Position) -> bool:
     file, origin = staged
-    try:
-        data = (folder.staging / file.name).map()
-    except InputError:
-        return False
-    if hashlib.sha256(data).hexdigest() != file.sha256:
-        return False
-    _write_pairing(folder, file.name, file.rows, position, None if origin is None else origin.first + origin.kept)
-    return True
-
-
-def _write_pairing(
-    folder: Folder, name: str, rows: int, position: Position, positions: NDArray[np.int64] | None
-) -> NDArray[np.int64] | None:
-    """The order of a file's rows, None for that of the input. Which records they are is written for the data holder.
-
-    That is known without a file where neither the order was changed nor records were dropped (``positions``).
-    """
-    order = None if folder.order is None else shuffled(folder.order, position.first, rows)
-    if order is not None or positions is not None:
-        positions = position.first + np.arange(rows) if positions is None else positions
-        write_positions(positions if order is None else positions[order], folder.pairing / name)
-    return order
+    return folder.still_there(file, position, None if origin is None else origin.first + origin.kept)
 
 
 def _categories(table: Table, columns: Sequence[str]) -> dict[str, frozenset[int]]:
@@ -147,10 +101,6 @@ def _either(left: dict[str, frozenset[int]], right: dict[str, frozenset[int]]) -
     return {name: left[name] | right[name] for name in left}
 
 
-def _name(number: int) -> str:
-    return f"part-{number:05d}.parquet"
-
-
 def _write(
     folder: Folder,
     categories: Mapping[str, frozenset[int]],
@@ -158,41 +108,19 @@ def _write(
     masked: tuple[Any, Rows],
     position: Position,
 ) -> tuple[StagedFile, tuple[Any, Any]]:
-    """Write one block, and which records its rows are; and the summaries of it before and after masking."""
+    """Write one block; and the summaries of it before and after masking."""
     before, rows = masked
-    name, positions = _name(position.number), None
+    positions = None
     if POSITION in rows.schema.names:
         positions, rows = rows.column(POSITION).to_numpy(), rows.drop_columns([POSITION])
-    summary, rows = after(rows.select(after.columns)), keep_categories(rows, categories)
-    order = _write_pairing(folder, name, rows.num_rows, position, positions)
-    if order is not None:
-        rows = reordered(rows, order)
-    nulls = {column: rows.column(column).null_count for column in rows.schema.names}
-    written = write_rows(rows, folder.staging / name)
-    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls), (before, summary)
+    summary = after(rows.select(after.columns))
+    return folder.write(keep_categories(rows, categories), position, positions), (before, summary)
 
 
 def staged_table(table: Table, columns: Sequence[str], folder: Folder) -> Table:
-    """The staged files as a table with the blocks of the masked one, every record back at its position."""
-    blocks = []
-    for number, (first, rows, _) in enumerate(table.blocks):
-        url = (folder.staging / _name(number)).full_url
-        blocks.append(Block(first, rows, _StagedBlock(url, first, rows, folder.order)))
-    return Table(bare_schema(table.masked_schema, columns), tuple(blocks), table.nullable, origins=table.origins)
-
-
-@dataclass(frozen=True)
-class _StagedBlock:
-    url: str
-    first: int
-    rows: int
-    order: Subkey | None
-
-    def read(self, columns: Sequence[str]) -> Rows:
-        with open_parquet(self.url) as file:
-            rows = file.read(columns=list(columns), use_threads=False).select(list(columns))
-        if self.order is None:
-            return rows
-        back = np.empty(self.rows, np.int64)
-        back[shuffled(self.order, self.first, self.rows)] = np.arange(self.rows)
-        return reordered(rows, back)
+    """The staged blocks as a table with the blocks of the masked one, every record back at its position."""
+    contents = [
+        folder.content(position, block.rows) for position, block in zip(table.positions, table.blocks, strict=True)
+    ]
+    schema = bare_schema(table.masked_schema, columns)
+    return Table(schema, table.blocks_with(contents), table.nullable, origins=table.origins)

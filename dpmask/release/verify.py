@@ -10,15 +10,26 @@ from typing import Any, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dpmask.engine.collection import Collection
-from dpmask.errors import InputError, VerificationError
-from dpmask.lake.footers import MANIFEST
+from dpmask.errors import InputError, VerificationError, printable
+from dpmask.lake.listing import MANIFEST
+from dpmask.lake.locks import LOCK, is_lock
 from dpmask.lake.storage import Place
 from dpmask.lake.writing import bare_schema, decode
-from dpmask.release.claims import broken_claims
-from dpmask.release.manifest import check_own_signature, check_signature, identity_of, parse
+from dpmask.masking.claims import broken_claims
+from dpmask.release.attestation import check_attestation
+from dpmask.release.manifest import (
+    LARGEST,
+    attestation_path,
+    check_signature,
+    identity_of,
+    named_paths,
+    own_signer,
+    parse,
+)
 from dpmask.table.lake import read_lake
 
 _SHOWN = 10
+PUBLISHING = f"{LOCK} lies there: a run is publishing now, or died here; the next run clears what it left"
 
 
 class Verified(NamedTuple):
@@ -30,18 +41,34 @@ class Verified(NamedTuple):
     rows: int
     files: int
     origin: str
+    trial: bool
+    publishing: bool
+    """Whether a run is publishing here now, or died here: its lock lies beside the release."""
 
 
-def verify(release: str, signer: Ed25519PublicKey | None = None) -> Verified:
-    """Check a release; everything that is wrong is named in one error."""
+def verify(
+    release: str,
+    signer: Ed25519PublicKey | None = None,
+    *,
+    attested: bool = False,
+    strict: bool = False,
+) -> Verified:
+    """Check a release; all that is wrong is named in one error.
+
+    With ``attested`` it must have an attestation; if ``strict``, it must not be a trial. The lock of a run in a store
+    is no fault.
+    """
     target = Place(release)
-    place = target / MANIFEST
-    if not place.exists():
-        raise InputError(f"{release}: there is no {MANIFEST}, so it is not a release.")
-    manifest = parse(place.read(), place.url)
-    if signer is not None:
-        check_signature(manifest, signer, place.url)
+    manifest, data = _manifest(target)
+    if attested and manifest["signature"] is None:
+        raise VerificationError(f"{target.url}: is not signed, so it has no attestation.")
+    if strict and manifest["trial"]:
+        raise VerificationError(f"{target.url}: is a trial, not a release. Make a release without --trial.")
     wrong = _listing(target, manifest)
+    publishing = LOCK in wrong and is_lock(target / LOCK)
+    if publishing:
+        del wrong[LOCK]
+    origin = _origin(target, manifest, data, signer, wrong)
     present = [entry for entry in _entries(manifest) if entry["path"] not in wrong]
     schema = [(column["name"], column["type"]) for column in manifest["schema"]]
     for found in Collection.of(present).map(partial(_check_file, target, schema), "verify"):
@@ -50,15 +77,24 @@ def verify(release: str, signer: Ed25519PublicKey | None = None) -> Verified:
         wrong[MANIFEST] = "claims another number of rows than its files have"
     elif identity_of(manifest["run"], [file["sha256"] for file in manifest["files"]]) != manifest["release"]:
         wrong[MANIFEST] = "claims to be another release than its files make"
-    claims = manifest.get("claims", [])
-    if claims and not wrong:
-        broken = broken_claims(read_lake(release), claims)
+    if manifest["claims"] and not wrong:
+        broken = broken_claims(read_lake(release), manifest["claims"])
         wrong.update({MANIFEST: "; ".join(broken)} if broken else {})
     if wrong:
-        raise VerificationError(_message(release, wrong))
-    return Verified(
-        release, manifest["name"], manifest["run"], manifest["rows"], len(manifest["files"]), _origin(manifest, signer)
-    )
+        raise VerificationError(_message(target.url, wrong, publishing=publishing))
+    name, run, rows, trial = (manifest[key] for key in ("name", "run", "rows", "trial"))
+    return Verified(target.url, name, run, rows, len(manifest["files"]), origin, trial, publishing)
+
+
+def _manifest(target: Place) -> tuple[dict[str, Any], bytes]:
+    """The manifest and its bytes."""
+    place = target / MANIFEST
+    if not place.exists():
+        raise InputError(f"{target.url}: there is no {MANIFEST}, so it is not a release.")
+    if fault := target.unsafe(MANIFEST):
+        raise VerificationError(f"{place.url}: {fault}.")
+    data = place.read(LARGEST)
+    return parse(data, place.url), data
 
 
 def _entries(manifest: dict[str, Any]) -> list[dict[str, Any]]:
@@ -66,10 +102,11 @@ def _entries(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _listing(target: Place, manifest: dict[str, Any]) -> dict[str, str]:
-    """Files that are missing, and files that should not be there."""
-    found, claimed = set(target.files()), {entry["path"] for entry in _entries(manifest)}
+    """Files that are missing, files that should not be there, and what only looks like a file of the release."""
+    found, claimed = set(target.files()), named_paths(manifest)
     wrong = dict.fromkeys(sorted(claimed - found), "is missing")
     wrong.update(dict.fromkeys(sorted(found - claimed - {MANIFEST}), "is not in the manifest"))
+    wrong.update({path: fault for path in sorted(found & claimed) if (fault := target.unsafe(path))})
     return wrong
 
 
@@ -78,9 +115,14 @@ def _check_file(target: Place, schema: list[tuple[str, str]], entry: dict[str, A
     data = (target / entry["path"]).map()
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         return {entry["path"]: "was changed: its bytes do not match the manifest's hash"}
+    if len(data) != entry["bytes"]:
+        return {entry["path"]: "has another size than the manifest claims"}
     if "rows" not in entry:
         return {}
-    rows = decode(data)
+    try:
+        rows = decode(data, entry["rows"])
+    except InputError as error:
+        return {entry["path"]: str(error)}
     checks: dict[str, Callable[[], bool]] = {
         "has another number of rows than the manifest claims": lambda: rows.num_rows == entry["rows"],
         "has another schema than the manifest claims": lambda: [(f.name, str(f.type)) for f in rows.schema] == schema,
@@ -95,18 +137,29 @@ def _check_file(target: Place, schema: list[tuple[str, str]], entry: dict[str, A
     return {}
 
 
-def _message(release: str, wrong: dict[str, str]) -> str:
+def _message(release: str, wrong: dict[str, str], *, publishing: bool) -> str:
     lines = [f"{release}: is not what its manifest claims."]
-    lines += [f"  {path} {text}" for path, text in list(wrong.items())[:_SHOWN]]
+    lines += [f"  {PUBLISHING}"] if publishing else []
+    lines += [f"  {printable(path, 200)} {text}" for path, text in list(wrong.items())[:_SHOWN]]
     if len(wrong) > _SHOWN:
         lines.append(f"  and {len(wrong) - _SHOWN} more files")
     return "\n".join(lines)
 
 
-def _origin(manifest: dict[str, Any], signer: Ed25519PublicKey | None) -> str:
+def _origin(
+    target: Place, manifest: dict[str, Any], data: bytes, signer: Ed25519PublicKey | None, wrong: dict[str, str]
+) -> str:
+    """Who signed the manifest, and that its attestation says the same, unless that is among what is wrong."""
+    if manifest["signature"] is None and signer is None:
+        return "integrity only: it is not signed"
     if signer is not None:
-        return "signed by the given signer"
-    if manifest.get("signature"):
-        check_own_signature(manifest, MANIFEST)
-        return "integrity only: it is signed; give --signer FILE to prove by whom"
-    return "integrity only: it is not signed"
+        check_signature(manifest, signer, (target / MANIFEST).url)
+        origin = "signed by the given signer"
+    else:
+        origin = "integrity only: it is signed; give --signer FILE to prove by whom"
+    path = attestation_path(data)
+    if path in wrong:
+        return origin
+    by = signer or own_signer(manifest, (target / MANIFEST).url)
+    files = check_attestation((target / path).read(2 * LARGEST), data, by, path)
+    return f"{origin}; {path} attests {files} files"
