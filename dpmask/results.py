@@ -160,7 +160,15 @@ class Loss(Result, abstract=True):
     parts: Mapping[str, float] = field(default_factory=dict)
 
     public: ClassVar[bool] = True
+    moments_of_originals: ClassVar[bool] = False
+    """Whether the release and this loss together give moments of the originals: public only if a job says so."""
+    far_values_weigh: ClassVar[bool] = True
+    """Whether a record far from the others counts for more than one among them, as it does in moments."""
     judged: ClassVar[tuple[str, ...]] = ("value",)
+
+    def one_record(self, name: str, rows: int) -> float:
+        """How far one of so many records moves a number, as a share of its scale: public ones are rounded by it."""
+        return 1 / max(rows, 1)
 
 
 @dataclass(frozen=True, kw_only=True)

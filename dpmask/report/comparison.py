@@ -17,9 +17,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmask.kernels.arrays import Counts
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
-from dpmask.kernels.order.histogram import Bars, Counts, Grid, common_bars, even_grid, grid_counts
+from dpmask.kernels.moments import Moments, column_moments, merge_moments
+from dpmask.kernels.order.histogram import Bars, Grid, common_bars, even_grid, grid_counts
 from dpmask.lake.reading import Rows
+from dpmask.report.compared import (
+    ComparedCategories,
+    ComparedColumn,
+    ComparedNumbers,
+    ComparedTables,
+    Correlations,
+    Matrix,
+    NotDrawn,
+)
 from dpmask.table.columns import floats, is_category, is_numeric, rounding_step
 from dpmask.table.encoders.texts import TextCounts
 from dpmask.table.sample_rows import sample_rows
@@ -38,11 +49,12 @@ _SHOWN_CATEGORIES = 12
 
 
 class ColumnCounts(NamedTuple):
-    """One block's share of one table: grid counts of numbers, counts of categories, and sums for correlations."""
+    """One block's share of one table: grid counts of numbers, counts of categories, sums for correlations, moments."""
 
     counts: list[Counts]
     texts: list[TextCounts]
     sums: CoMoments | None
+    moments: Moments | None
 
 
 @dataclass(frozen=True)
@@ -52,11 +64,13 @@ class ColumnCounter:
     grids: Mapping[str, Grid]
     categories: tuple[str, ...]
     related: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    """Numbers whose moments are needed though they are not related."""
 
     @property
     def columns(self) -> list[str]:
         """The columns it needs."""
-        return list(dict.fromkeys([*self.grids, *self.categories, *self.related]))
+        return list(dict.fromkeys([*self.grids, *self.categories, *self.related, *self.others]))
 
     def __call__(self, rows: Rows) -> ColumnCounts:
         """The counts of one block."""
@@ -64,6 +78,7 @@ class ColumnCounter:
             [grid_counts(floats(rows, name), grid) for name, grid in self.grids.items()],
             [TextCounts.of(rows, name, most=_MOST_CATEGORIES) for name in self.categories],
             comoments([floats(rows, name) for name in self.related], 2) if self.related else None,
+            column_moments([floats(rows, name) for name in self.others]) if self.others else None,
         )
 
     def over(self, table: Table) -> ColumnCounts:
@@ -80,19 +95,21 @@ class Comparison:
     before: ColumnCounter
     after: ColumnCounter
 
-    def result(self, before: ColumnCounts, after: ColumnCounts) -> dict[str, Any]:
+    def result(self, before: ColumnCounts, after: ColumnCounts) -> ComparedTables:
         """The distributions and correlations, ready for a report."""
         numbers = [name for name in self.columns if all(map(is_numeric, self.kinds[name]))]
         originals, released = (
             dict(zip(counter.categories, counts.texts, strict=True))
             for counter, counts in ((self.before, before), (self.after, after))
         )
-        drawn = _numbers(numbers, self.after.grids, before.counts, after.counts)
+        drawn: dict[str, ComparedColumn] = {name: NotDrawn(name, "too few values to draw") for name in numbers}
+        drawn |= _numbers(self.after.grids, before.counts, after.counts)
         drawn |= {name: _category(name, originals.get(name), texts) for name, texts in released.items()}
-        return {
-            "columns": [drawn.get(name) or _not_drawn(name, self.kinds[name]) for name in self.columns],
-            "correlations": _correlations(self.after.related, before.sums, after.sums),
-        }
+        columns = tuple(drawn.get(name) or _not_drawn(name, self.kinds[name]) for name in self.columns)
+        with np.errstate(invalid="ignore"):  # values near the largest double have no moments
+            related = before.sums.moments if before.sums else None
+        leverages = _leverages(self.before.related, related) | _leverages(self.before.others, before.moments)
+        return ComparedTables(columns, _correlations(self.after.related, before.sums, after.sums), leverages)
 
 
 def comparison(original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = ()) -> Comparison:
@@ -106,13 +123,13 @@ def comparison(original: Table, masked: Table, columns: Sequence[str], related: 
     before = tuple(name for name in after if is_category(kinds[name][0]))
     most = tuple(name for name in related if name in numeric)[:MOST_CORRELATED]
     grids = _grids(masked, {name: kinds[name] for name in columns if name in numeric})
-    together = most if len(most) > 1 else ()
-    return Comparison(
-        tuple(columns), kinds, ColumnCounter(grids, before, together), ColumnCounter(grids, after, together)
-    )
+    pairs = most if len(most) > 1 else ()
+    others = tuple(name for name in numeric if name not in pairs)
+    counters = ColumnCounter(grids, before, pairs, others), ColumnCounter(grids, after, pairs)
+    return Comparison(tuple(columns), kinds, *counters)
 
 
-def compare(original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = ()) -> dict[str, Any]:
+def compare(original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = ()) -> ComparedTables:
     """Columns of two tables compared, in a pass over each."""
     found = comparison(original, masked, columns, related)
     return found.result(found.before.over(original), found.after.over(masked))
@@ -152,34 +169,20 @@ def merge_counts(left: ColumnCounts, right: ColumnCounts) -> ColumnCounts:
         [one + two for one, two in zip(left.counts, right.counts, strict=True)],
         [one.plus(two) for one, two in zip(left.texts, right.texts, strict=True)],
         merge_comoments(left.sums, right.sums) if left.sums and right.sums else None,
+        merge_moments(left.moments, right.moments) if left.moments and right.moments else None,
     )
 
 
-def _numbers(
-    columns: Sequence[str], grids: Mapping[str, Grid], before: Sequence[Counts], after: Sequence[Counts]
-) -> dict[str, Any]:
-    drawn: dict[str, Any] = {}
-    for (name, grid), one, two in zip(grids.items(), before, after, strict=True):
-        bars = common_bars(grid, [one, two], _MOST_BARS, _TAIL)
-        drawn[name] = {
-            "column": name,
-            "kind": "number",
-            "whole": bool(grid.shift),
-            **_bars(bars),
-            "released": _bars(common_bars(grid, [two], _MOST_BARS, _TAIL)),
-        }
-    nothing = {"kind": "none", "reason": "too few values to draw"}
-    return {name: {"column": name, **nothing} for name in columns} | drawn
-
-
-def _bars(bars: Bars) -> dict[str, Any]:
+def _numbers(grids: Mapping[str, Grid], before: Sequence[Counts], after: Sequence[Counts]) -> dict[str, ComparedColumn]:
     return {
-        "edges": _clean(bars.edges),
-        "counts": list(bars.counts),
-        "below": list(bars.below),
-        "above": list(bars.above),
-        "missing": list(bars.missing),
+        name: ComparedNumbers(name, bool(grid.shift), _bars(grid, one, two), _bars(grid, two))
+        for (name, grid), one, two in zip(grids.items(), before, after, strict=True)
     }
+
+
+def _bars(grid: Grid, *counted: Counts) -> Bars:
+    bars = common_bars(grid, counted, _MOST_BARS, _TAIL)
+    return bars._replace(edges=_clean(bars.edges))
 
 
 def _clean(edges: list[float]) -> list[float]:
@@ -188,35 +191,53 @@ def _clean(edges: list[float]) -> list[float]:
     return written if len(set(written)) == len(edges) else edges
 
 
-def _category(name: str, before: TextCounts | None, after: TextCounts) -> dict[str, Any]:
+def _category(name: str, before: TextCounts | None, after: TextCounts) -> ComparedColumn:
     if after.many:
-        return {"column": name, "kind": "none", "reason": f"has more than {_MOST_CATEGORIES:,} different values"}
-    before = None if before is None or before.many else before
-    sides = [before.texts if before else Counter[str](), after.texts]
-    order = sorted(sides[0] | sides[1], key=lambda text: (-sides[1][text], -sides[0][text], text))
+        return NotDrawn(name, f"has more than {_MOST_CATEGORIES:,} different values")
+    original = Counter[str]() if before is None or before.many else before.texts
+    order = sorted(original | after.texts, key=lambda text: (-after.texts[text], -original[text], text))
     shown, rest = order[:_SHOWN_CATEGORIES], order[_SHOWN_CATEGORIES:]
-    counts = [[side[text] for text in shown] + [sum(side[text] for text in rest)] for side in sides]
-    labels = [*shown, f"{len(rest)} other values"]
-    last = None if rest else -1
-    return {
-        "column": name,
-        "kind": "category",
-        "labels": labels[:last],
-        "counts": [counts[0][:last] if before is not None else None, counts[1][:last]],
-    }
+    known = before is not None and not before.many
+    return ComparedCategories(
+        name,
+        [*shown, *([f"{len(rest)} other values"] if rest else [])],
+        _counted(original, shown, rest) if known else None,
+        _counted(after.texts, shown, rest),
+        len(rest),
+    )
 
 
-def _not_drawn(name: str, kinds: tuple[Any, Any]) -> dict[str, Any]:
+def _counted(counts: Counter[str], shown: Sequence[str], rest: Sequence[str]) -> list[int]:
+    """How often each of the shown values occurs, and all others together, if there are any."""
+    return [counts[text] for text in shown] + ([sum(counts[text] for text in rest)] if rest else [])
+
+
+def _not_drawn(name: str, kinds: tuple[Any, Any]) -> NotDrawn:
     types = " and then ".join(dict.fromkeys(map(str, kinds)))
-    return {"column": name, "kind": "none", "reason": f"{types} is not drawn"}
+    return NotDrawn(name, f"{types} is not drawn")
 
 
-def _correlations(columns: Sequence[str], before: CoMoments | None, after: CoMoments | None) -> dict[str, Any] | None:
+def _correlations(columns: Sequence[str], before: CoMoments | None, after: CoMoments | None) -> Correlations | None:
     if before is None or after is None:
         return None
-    return {"columns": list(columns), "before": _listed(before), "after": _listed(after)}
+    return Correlations(list(columns), _listed(before), _listed(after))
 
 
-def _listed(sums: CoMoments) -> list[list[float | None]]:
+def _leverages(columns: Sequence[str], found: Moments | None) -> dict[str, float]:
+    """The largest (x - m)^2 / sum of (x - m)^2 of each column, to three digits; 1 if unknown, 0 of a constant."""
+    if found is None:
+        return {}
+    with np.errstate(all="ignore"):
+        farthest = np.maximum(found.high - found.mean, found.mean - found.low)
+        shares = (farthest / np.sqrt(found.squares)) ** 2
+    shares = np.where(
+        np.isfinite(shares) & np.isfinite(found.squares) & (found.infinite == 0), np.minimum(shares, 1.0), 1.0
+    )
+    constant = (found.squares <= 0) & (found.infinite == 0)
+    exact = np.where(constant, 0.0, shares).tolist()
+    return {name: float(f"{share:.3g}") for name, share in zip(columns, exact, strict=True)}
+
+
+def _listed(sums: CoMoments) -> Matrix:
     matrix = np.clip(sums.correlation, -1.0, 1.0)
     return [[None if np.isnan(r) else round(float(r), 6) for r in row] for row in matrix]

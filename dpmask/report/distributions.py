@@ -1,11 +1,14 @@
-"""Compared columns prepared for drawing: both sides for the data holder; the masked one, pooled, for the public."""
+"""Compared columns prepared for drawing: both tables for the data holder; the masked one, pooled, for the public."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 from dpmask.kernels.order.histogram import pooled
+from dpmask.report.compared import ComparedCategories, ComparedColumn, ComparedNumbers, Correlations, Matrix, NotDrawn
+from dpmask.report.public_numbers import public_share
 
 LEAST_SHOWN = 10
 """Fewer records than this are not shown by themselves to the public."""
@@ -13,94 +16,133 @@ LEAST_SHOWN = 10
 _MOST_CHANGED = 10
 
 
-def drawn_columns(columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True)
+class DrawnColumn:
+    """A column as a page shows it: a chart of ``shares``, by table, and a table of ``rows``."""
+
+    column: str
+    kind: Literal["number", "category", "none"]
+    shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    rows: Sequence[tuple[Any, ...]] = ()
+    labels: Sequence[str] = ()
+    edges: Sequence[float] = ()
+    ends: tuple[str, ...] = ()
+    """The first, the middle and the last value of the chart."""
+    outside: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """The shares of values below and above the chart."""
+    missing: Sequence[int] = ()
+    reason: str = ""
+    """Why it is not drawn."""
+
+
+def drawn_columns(columns: Iterable[ComparedColumn]) -> list[DrawnColumn]:
     """Each column with its shares before and after masking, and a table of them."""
     return [_drawn(one) for one in columns]
 
 
-def public_columns(columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def public_columns(columns: Iterable[ComparedColumn]) -> list[DrawnColumn]:
     """Each column's masked values, ends open, everything small joined with its neighbours; without counts."""
-    return [found for one in columns if (found := _public(one))["kind"] != "none"]
+    return [found for one in columns if (found := _public(one)) is not None]
 
 
-def _drawn(column: Mapping[str, Any]) -> dict[str, Any]:
-    if column["kind"] == "none":
-        return dict(column)
-    if column["kind"] == "category":
-        sides = {
-            side: _shares(counts, sum(counts))
-            for side, counts in zip(("before", "after"), column["counts"], strict=True)
-            if counts is not None
-        }
-        rows = list(zip(column["labels"], *sides.values(), strict=True))
-        return {**column, "sides": sides, "rows": rows}
-    totals = [
-        sum(counts) + below + above
-        for counts, below, above in zip(column["counts"], column["below"], column["above"], strict=True)
-    ]
-    edges, whole = column["edges"], column["whole"]
-    shares = [_shares(counts, total) for counts, total in zip(column["counts"], totals, strict=True)]
+def _drawn(column: ComparedColumn) -> DrawnColumn:
+    if isinstance(column, NotDrawn):
+        return DrawnColumn(column=column.column, kind="none", reason=column.reason)
+    return _drawn_numbers(column) if isinstance(column, ComparedNumbers) else _drawn_categories(column)
+
+
+def _drawn_categories(column: ComparedCategories) -> DrawnColumn:
+    counted = {"before": column.before, "after": column.after}
+    shares = {table: _shares(counts, sum(counts)) for table, counts in counted.items() if counts is not None}
+    rows = list(zip(column.labels, *shares.values(), strict=True))
+    return DrawnColumn(column=column.column, kind="category", labels=column.labels, shares=shares, rows=rows)
+
+
+def _drawn_numbers(column: ComparedNumbers) -> DrawnColumn:
+    (edges, counts, below, above, missing), whole = column.bars, column.whole
+    totals = [sum(some) + under + over for some, under, over in zip(counts, below, above, strict=True)]
+    shares = [_shares(some, total) for some, total in zip(counts, totals, strict=True)]
     outside = {
-        side: [count / max(total, 1) for count, total in zip(column[side], totals, strict=True)]
-        for side in ("below", "above")
+        name: [count / max(total, 1) for count, total in zip(some, totals, strict=True)]
+        for name, some in (("below", below), ("above", above))
     }
-    rows = [(f"below {shown(edges[0], whole)}", *outside["below"])] if any(outside["below"]) else []
+    rows: list[tuple[Any, ...]] = (
+        [(f"below {shown(edges[0], whole)}", *outside["below"])] if any(outside["below"]) else []
+    )
     rows += [
         (between(low, high, whole), *both) for low, high, *both in zip(edges[:-1], edges[1:], *shares, strict=True)
     ]
     rows += [(f"{shown(edges[-1], whole)} and more", *outside["above"])] if any(outside["above"]) else []
-    sides = dict(zip(("before", "after"), shares, strict=True))
-    return {**column, "sides": sides, "outside": outside, "rows": rows, "ends": _ends(edges, whole)}
+    return DrawnColumn(
+        column=column.column,
+        kind="number",
+        edges=edges,
+        shares=dict(zip(("before", "after"), shares, strict=True)),
+        rows=rows,
+        ends=_ends(edges, whole),
+        outside=outside,
+        missing=missing,
+    )
 
 
-def _public(column: Mapping[str, Any]) -> dict[str, Any]:
-    nothing = {"column": column["column"], "kind": "none"}
-    if column["kind"] == "none":
-        return nothing
-    if column["kind"] == "category":
-        return _public_categories(column) or nothing
-    bars = column["released"]  # whose edges follow from the masked values alone
-    counts = [bars["below"][0], *bars["counts"][0], bars["above"][0]]
+def _public(column: ComparedColumn) -> DrawnColumn | None:
+    if isinstance(column, NotDrawn):
+        return None
+    return _public_numbers(column) if isinstance(column, ComparedNumbers) else _public_categories(column)
+
+
+def _public_numbers(column: ComparedNumbers) -> DrawnColumn | None:
+    bars = column.released  # whose edges follow from the masked values alone
+    counts = [bars.below[0], *bars.counts[0], bars.above[0]]
     groups = pooled(counts, LEAST_SHOWN)
     if not groups:
-        return nothing
-    edges, whole, total = bars["edges"], column["whole"], sum(counts)
+        return None
+    edges, whole, total = bars.edges, column.whole, sum(counts)
     width = edges[1] - edges[0]
     ends = [edges[0] - width, *edges, edges[-1] + width]
     rows = []
     for start, end, count in groups:
         low = None if start == 0 else ends[start]
         high = None if end == len(counts) else ends[end]
-        rows.append((_open(low, high, whole), count / total))
-    return {
-        "column": column["column"],
-        "kind": "number",
-        "edges": [ends[groups[0][0]], *(ends[end] for _, end, _ in groups)],
-        "sides": {"after": [round(count / total / (end - start), 4) for start, end, count in groups]},
-        "rows": rows,
-        "ends": _ends(edges, whole),
-    }
+        rows.append((_open(low, high, whole), public_share(count, total)))
+    return DrawnColumn(
+        column=column.column,
+        kind="number",
+        edges=[ends[groups[0][0]], *(ends[end] for _, end, _ in groups)],
+        shares={"after": [round(public_share(count, total) / (end - start), 6) for start, end, count in groups]},
+        rows=rows,
+        ends=_ends(edges, whole),
+    )
 
 
-def _public_categories(column: Mapping[str, Any]) -> dict[str, Any] | None:
-    counts = column["counts"][1]
-    many = len(counts) > 1 and column["labels"][-1].endswith(" other values")
-    named = dict(zip(column["labels"][: -1 if many else None], counts, strict=False))
+def _public_categories(column: ComparedCategories) -> DrawnColumn | None:
+    counts, total = column.after, sum(column.after)
+    named = dict(zip(column.labels[: -1 if column.others else None], counts, strict=False))
     kept = {text: count for text, count in named.items() if count >= LEAST_SHOWN}
-    other = sum(counts) - sum(kept.values())
+    other = total - sum(kept.values())
     while kept and 0 < other < LEAST_SHOWN:
         other += kept.pop(min(kept, key=lambda text: (kept[text], text)))
     if not kept:
         return None
-    labels, total = [*kept, *(["other values"] if other else [])], sum(counts)
-    shares = [round(count / total, 4) for count in [*kept.values(), *([other] if other else [])]]
+    labels = [*kept, *(["other values"] if other else [])]
+    shares = [public_share(count, total) for count in [*kept.values(), *([other] if other else [])]]
     rows = list(zip(labels, shares, strict=True))
-    return {"column": column["column"], "kind": "category", "labels": labels, "sides": {"after": shares}, "rows": rows}
+    return DrawnColumn(column=column.column, kind="category", labels=labels, shares={"after": shares}, rows=rows)
 
 
-def correlation_change(found: Mapping[str, Any]) -> dict[str, Any]:
-    """The difference beside before and after, and the pairs that changed most."""
-    names, before, after = found["columns"], found["before"], found["after"]
+class ComparedCorrelations(NamedTuple):
+    """Correlations of both tables, their difference, and the pairs that changed most: names, before, after, change."""
+
+    columns: list[str]
+    before: Matrix
+    after: Matrix
+    change: Matrix
+    most_changed: list[tuple[Any, ...]]
+
+
+def correlation_change(found: Correlations) -> ComparedCorrelations:
+    """The difference beside before and after."""
+    names, before, after = found.columns, found.before, found.after
     change = [
         [None if one is None or two is None else two - one for one, two in zip(*lines, strict=True)]
         for lines in zip(before, after, strict=True)
@@ -112,7 +154,7 @@ def correlation_change(found: Mapping[str, Any]) -> dict[str, Any]:
         if change[i][j] is not None
     ]
     pairs.sort(key=lambda one: -abs(one[4]))
-    return {**found, "change": change, "most_changed": pairs[:_MOST_CHANGED]}
+    return ComparedCorrelations(names, before, after, change, pairs[:_MOST_CHANGED])
 
 
 def _shares(counts: Sequence[int], total: int) -> list[float]:
