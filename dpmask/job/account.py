@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dpmask import __version__
-from dpmask.engine.cluster.connect import COMPUTING
+from dpmask.engine.cluster.connect import computing_libraries
+from dpmask.job.decision import Decision
+from dpmask.job.model import Job
 from dpmask.job.outcome import About, MeasureOutcome, RuleOutcome, StepOutcome
 from dpmask.job.prepare import Prepared
-from dpmask.release.claims import standing_claims
-from dpmask.release.policy import Verdict
-from dpmask.results import Plain
+from dpmask.masking.claims import standing_claims
+from dpmask.measures.measure import MeasureRequest
+from dpmask.report.public_numbers import public_loss
+from dpmask.results import Loss, Plain
 
-_PRIVATE = {"steps", "measures", "policy"}
+_PRIVATE = {"steps", "measures", "policy", "public_measures"}
 """Of these only parts are public."""
+_REUSED = " What this step learnt from data it learnt from an earlier table; what it promises was counted in this one."
+_OF_ANOTHER = (
+    "The step was fitted on an earlier table: numbers of what the fit came to, such as shares, are of that one."
+)
+_NOT_SHOWN = "Not shown: one record weighs too much in it."
 
 
 class ReleasedColumn(NamedTuple):
@@ -36,15 +43,19 @@ class Account:
     run: str
     dpmask: str
     libraries: dict[str, str]
+    trial: bool
     key: dict[str, Plain]
     rows: int
     order: str
     schema: list[ReleasedColumn]
     dropped: list[str]
+    accepted: dict[str, str]
     claims: list[dict[str, Any]]
     steps: list[StepOutcome]
     measures: list[MeasureOutcome]
     policy: list[RuleOutcome]
+    public_measures: list[MeasureOutcome]
+    """The measures that the release may show, rounded to what its number of records supports."""
 
     def public(self) -> dict[str, Any]:
         """The account without what would help an intruder: no risk, no weakness, no value a rule was judged by."""
@@ -54,20 +65,19 @@ class Account:
             "information_loss": [
                 one.model_dump(include={"name", "measure", "values", "explanation"}) for one in self.public_measures
             ],
-            "policy": [one.model_dump(include={"rule", "held"}) for one in self.policy],
+            "policy": [one.model_dump(include={"rule", "held", "columns"}) for one in self.policy],
         }
         return {name: value for name, value in vars(self).items() if name not in _PRIVATE} | changed
 
-    @property
-    def public_measures(self) -> list[MeasureOutcome]:
-        """The measures that the release may show."""
-        return [one for one in self.measures if one.public]
-
 
 def account(
-    prepared: Prepared, fitted: Sequence[Any], rows: int, results: Mapping[str, Any], verdicts: Sequence[Verdict]
+    prepared: Prepared,
+    fitted: Sequence[Any],
+    rows: int,
+    decision: Decision,
+    leverages: Mapping[str, float],
 ) -> Account:
-    """The account of a run from its fitted steps and its results."""
+    """The account of a run from its fitted steps, its results, and the weight of the farthest record in each column."""
     job, schema = prepared.job, prepared.lake.schema
     for step in fitted:
         schema = step.masked_schema(schema)
@@ -76,31 +86,68 @@ def account(
         name=job.file.name,
         run=prepared.run,
         dpmask=__version__,
-        libraries={name: version(name) for name in COMPUTING},
-        key={"fingerprint": prepared.key.fingerprint, "experiment": prepared.key.experiment},
+        libraries=computing_libraries(),
+        trial=prepared.key.trial,
+        key={"fingerprint": prepared.key.fingerprint, "salt": prepared.key.salt},
         rows=rows,
         order=job.file.order,
         schema=[
             ReleasedColumn(name, str(schema.field(name).type), job.role(name), name in masked)
             for name in prepared.columns
         ],
-        dropped=job.file.columns.identifier,
-        claims=standing_claims(fitted),
+        dropped=job.dropped,
+        accepted=job.file.accept,
+        claims=standing_claims(fitted, prepared.columns),
         steps=[
             step_outcome(one["method"], step, name)
             for one, step, name in zip(job.file.mask, fitted, job.names, strict=True)
         ],
-        measures=[measure_outcome(one.name, one.measure, results[one.name]) for one in job.measures],
-        policy=[RuleOutcome(rule=one.rule.text, judged=one.judged, held=one.held) for one in verdicts],
+        measures=[
+            measure_outcome(one.name, one.measure, result, may_publish(job, result))
+            for one, result in decision.measured
+        ],
+        policy=[
+            RuleOutcome(
+                rule=one.rule.text,
+                judged=one.judged,
+                held=one.held,
+                columns=decision.columns(one.rule.measure, one.rule.field),
+            )
+            for one in decision.verdicts
+        ],
+        public_measures=[
+            _public_outcome(one, result, public_loss(result, rows, _leverage(decision, one, leverages)))
+            for one, result in decision.measured
+            if may_publish(job, result)
+        ],
     )
 
 
-def measure_outcome(name: str, measure: str, result: Any) -> MeasureOutcome:
+def may_publish(job: Job, result: Any) -> bool:
+    """Whether a release may show a result; one that gives moments of the originals only if the job says so."""
+    return bool(result.public) and (job.file.publish.moments or not result.moments_of_originals)
+
+
+def _leverage(decision: Decision, one: MeasureRequest, leverages: Mapping[str, float]) -> float:
+    """The largest leverage in the columns of a measure."""
+    columns = decision.columns(one.name, "") or leverages
+    return max((leverages.get(column, 0.0) for column in columns), default=0.0)
+
+
+def _public_outcome(one: MeasureRequest, exact: Loss, shown: Loss | None) -> MeasureOutcome:
+    """What a release shows of a loss, or that it does not."""
+    if shown is not None:
+        return measure_outcome(one.name, one.measure, shown, True)
+    outcome = measure_outcome(one.name, one.measure, exact, True)
+    return outcome.model_copy(update={"judged": {}, "values": {}, "exhibits": {}, "explanation": _NOT_SHOWN})
+
+
+def measure_outcome(name: str, measure: str, result: Any, public: bool | None = None) -> MeasureOutcome:
     """A measure's result as plain values, under the name that the job or its user gives it."""
     return MeasureOutcome(
         name=name,
         measure=measure,
-        public=result.public,
+        public=result.public if public is None else public,
         judged={field: getattr(result, field) for field in result.judged},
         values=result.to_dict(),
         explanation=result.explain(),
@@ -113,19 +160,20 @@ def measure_outcome(name: str, measure: str, result: Any) -> MeasureOutcome:
 def step_outcome(method: str, step: Any, name: str) -> StepOutcome:
     """What a fitted step did as plain values, under the name that the policy calls it."""
     parameters = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in asdict(step.method).items()
+        name: list(value) if isinstance(value, tuple) else value for name, value in step.method.parameters().items()
     }
+    figures = None if step.reused else step.figures
     return StepOutcome(
         method=method,
         name=name,
         parameters=parameters,
         withheld=list(step.method.withheld),
-        statement=step.statement(),
+        statement=step.statement() + (_REUSED if step.reused else ""),
         solution=step.solution(),
-        weaknesses=step.weaknesses(),
-        figures=step.figures.to_dict() if step.figures else None,
-        about=About.model_validate(step.figures.described()) if step.figures else None,
-        exhibits=dict(step.figures.exhibits) if step.figures else {},
+        weaknesses=[*([_OF_ANOTHER] if step.reused else []), *step.weaknesses()],
+        figures=figures.to_dict() if figures else None,
+        about=About.model_validate(figures.described()) if figures else None,
+        exhibits=dict(figures.exhibits) if figures else {},
         solution_exhibits=dict(step.solution_exhibits),
     )
 

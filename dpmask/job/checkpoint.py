@@ -15,19 +15,18 @@ import uuid
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dpmask import __version__
-from dpmask.engine.cluster.connect import COMPUTING
+from dpmask.engine.cluster.connect import computing_libraries
 from dpmask.engine.draws import Subkey
 from dpmask.engine.journal import Journal, dumps, journalled, loads
-from dpmask.errors import DpmaskError, InputError, JobError, StorageError
+from dpmask.errors import DpmaskError, InputError, JobError
 from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared
-from dpmask.lake.storage import Place
+from dpmask.lake.storage import OWNER_ONLY, Place
 from dpmask.release.manifest import canonical
 
 _FORMAT = "dpmask checkpoint 3"
@@ -75,6 +74,8 @@ class Checkpoint:
         if own is None:
             for run, theirs in self._others():
                 raise JobError(_refusal(self.private / run / _FOLDER, theirs, self.identity))
+        elif own | {"series": None} == self.identity | {"series": None} and own != self.identity:
+            return False  # another release was entered in its series: all must be counted again
         elif own != self.identity:
             raise JobError(_refusal(self.place, own, self.identity))
         return own is not None
@@ -92,9 +93,8 @@ class Checkpoint:
         """An empty checkpoint. Those of other runs of this job are of no use when none is to be resumed."""
         self.clear()
         for run, _ in [] if resume else self._others():
-            with suppress(StorageError), (self.private / run).locked():  # unless it is under way
-                self._abandon(run)
-        (self.place / _HEADER).write(self._header)
+            self._abandon(run)
+        (self.place / _HEADER).write(self._header, OWNER_ONLY)
 
     def _abandon(self, run: str) -> None:
         """Delete what another run left to go on from: its checkpoint last, as that shows there is something."""
@@ -116,7 +116,7 @@ class Checkpoint:
         self._written += 1
         name = f"{self._attempt}-{self._written:06d}"
         body = zlib.compress(dumps(entries), level=1)
-        (self.place / name).write(self._seal.closed(name, body))
+        (self.place / name).write(self._seal.closed(name, body), OWNER_ONLY)
 
 
 class _Seal(NamedTuple):
@@ -144,7 +144,7 @@ class _PersistedFiles(NamedTuple):
     seal: _Seal
 
     def put(self, name: str, data: bytes) -> None:
-        (self.place / name).write(self.seal.closed(name, data))
+        (self.place / name).write(self.seal.closed(name, data), OWNER_ONLY)
 
     def get(self, name: str) -> bytes | None:
         try:
@@ -163,7 +163,8 @@ def _identity(prepared: Prepared) -> dict[str, Any]:
         "run": prepared.run,
         "machine": f"{platform.machine()}, Python {platform.python_version()}",
         "dpmask": __version__,
-        **{library: version(library) for library in COMPUTING},
+        **computing_libraries(),
+        **({} if prepared.series is None else {"series": prepared.series.head}),
     }
 
 

@@ -3,62 +3,155 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 from dpmask.engine.dispatch import threads
-from dpmask.engine.tasks import Position
-from dpmask.job.measures import passes_of
+from dpmask.engine.tasks import Block, Position
+from dpmask.job.attacks import attack_requests
+from dpmask.job.gate import attacked_columns, gate_measures, near_unique
+from dpmask.job.measures import consistency_requests, passes_of
 from dpmask.job.model import Job
-from dpmask.job.prepare import Prepared, prepare
+from dpmask.job.prepare import Prepared, check_access, compared_schema, prepare
+from dpmask.job.roles import PlannedColumn, PlannedWeight, column_table, weight_table
 from dpmask.job.warm_up import compile_seconds
+from dpmask.masking.method import Method
+from dpmask.table.lake import Lake
 
 _BLOCKS_IN_MEMORY = 6
-_MASK_COST, _VERIFY_COST = 14, 3
-"""CPU of masking, counting, encoding and hashing a block, and of verifying it, in units of that of reading one; see
-tests/benchmarks/bench_noise.py."""
-_START = 1.0
-"""Seconds that any run takes: kernels are loaded, and a report is drawn."""
+_MASK_COST, _SHUFFLE_COST, _VERIFY_COST = 14, 5, 3
+"""CPU of masking, counting, encoding and hashing a block, of writing and reading it once more for the shuffle, and of
+verifying it, in units of that of reading one; see tests/benchmarks/bench_noise.py and bench_order.py."""
+_READS, _LONG_ENOUGH = 4, 0.5
+_FILES = 16
+"""As many files are read to see how long it takes."""
+_CONTENT = 1
+"""Passes that bind the draws to the content of the table."""
+_START = 1.8
+"""Seconds that any run takes: modules and kernels are loaded, and a report is drawn; see bench_start.py."""
 
 
-def plan(job: Job, *, overwrite: bool = False) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run would meet, and what it would cost."""
+
+    name: str
+    run: str
+    """The digest of job, input and key."""
+    standing: str
+    """What is at the target now."""
+    rows: int
+    files: int
+    blocks: int
+    passes: int
+    """Passes over the data."""
+    columns: int
+    """Columns that would be released."""
+    refused: Mapping[str, str]
+    """Columns that the gate refuses, and why."""
+    suspected: Mapping[str, str]
+    """Columns that it may refuse, by what is in the first block."""
+    accepted: Mapping[str, str]
+    """Columns that the job lets pass, and its reasons."""
+    rules: Sequence[str]
+    column_table: Sequence[PlannedColumn]
+    """Every column of the source: its role, what is in it, and which steps mask it."""
+    weights: Sequence[PlannedWeight]
+    """What each released weight reveals."""
+    nulls: Mapping[str, int | None]
+    """Columns with missing values, and how many, where the footers say it."""
+    memory_per_thread_mb: int
+    threads: int
+    kernels_to_compile: int
+    compile_seconds: float
+    seconds: float
+    """About how long it takes, compiling included."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {**asdict(self), "column_table": [one._asdict() for one in self.column_table]} | {
+            "weights": [one._asdict() for one in self.weights]
+        }
+
+
+def plan(job: Job, *, overwrite: bool = False, trial: bool = False) -> Plan:
     """Check a job as ``run`` would, and estimate what it would cost."""
-    prepared = prepare(job, overwrite=overwrite)
+    check_access(job)
+    prepared = prepare(job, overwrite=overwrite, trial=trial, keep=False)
     lake = prepared.lake
-    seconds, cpu, size = _sample(prepared)
-    passes = sum(method.passes for method in job.methods)
-    measured = passes_of(job.measures, lake.schema)  # each goes over both tables
-    work = (passes + 1 + 2 * measured) * seconds + (_MASK_COST + _VERIFY_COST) * cpu
-    work *= lake.rows / lake.blocks[0].rows
-    masking = sum(method.work(lake.rows) for method in job.methods)
+    first = _first_files(lake)
+    records = lake.reader(lake.schema.names)(first.content, Position(0, 0))
+    seconds, cpu = _sample(prepared, first)
+    size = records.select(list(prepared.read)).nbytes * lake.blocks[0].rows // first.rows
+    passes = _CONTENT + sum(method.passes for method in job.methods)
+    passes += 0 if prepared.series is None else prepared.series.passes(job)
+    shuffled = job.file.order == "shuffled" and len(lake.blocks) > 1
+    after, steps = compared_schema(job, lake.schema), zip(job.names, job.methods, strict=True)
+    at_risk = attacked_columns(job, lake, after)
+    asked = [*job.measures, *attack_requests(lake.schema, after, steps, job.measures, at_risk)]
+    asked += consistency_requests(lake.schema, after, job.methods, job.measures)
+    asked += gate_measures(job, lake, after, asked).beside(asked)
+    measured = passes_of(asked, lake.schema)  # each goes over both tables
+    work = (passes + 1 + 2 * measured) * seconds + (_MASK_COST + _VERIFY_COST + shuffled * _SHUFFLE_COST) * cpu
+    work *= lake.rows / first.rows
+    computing = _work(job.methods, lake.rows)
+    computing += sum(one.definition.work_for(one.parameters, lake.rows) for one in asked)
+    whole, identifying = first.rows == lake.rows, near_unique(job, replace(lake, blocks=(first,)))
     kernels, compiling = compile_seconds(job, nulls=any(lake.facts[name].nulls != 0 for name in prepared.read))
-    masked = {column for method in job.methods for column in method.masks}
-    return {
-        "name": job.file.name,
-        "run": prepared.run,
-        "standing": _standing(prepared),
-        "rows": lake.rows,
-        "files": len(lake.files),
-        "blocks": len(lake.blocks),
-        "passes": passes + 1 + measured + 1,
-        "columns": len(prepared.columns),
-        "unmasked": [name for name in prepared.read if name not in masked and job.role(name) in {"quasi", "sensitive"}],
-        "nulls": {name: lake.facts[name].nulls for name in prepared.read if lake.facts[name].nulls != 0},
-        "memory_per_thread_mb": round(_BLOCKS_IN_MEMORY * size / 1e6),
-        "threads": threads(),
-        "kernels_to_compile": kernels,
-        "compile_seconds": round(compiling, 1),
-        "seconds": round(_START + compiling + work / min(threads(), len(lake.blocks)) + masking / threads(), 1),
-    }
+    return Plan(
+        name=job.file.name,
+        run=prepared.run,
+        standing=_standing(prepared),
+        rows=lake.rows,
+        files=len(lake.files),
+        blocks=len(lake.blocks),
+        passes=passes + 1 + measured + shuffled + 1,
+        columns=len(prepared.columns),
+        refused=prepared.findings() | (identifying if whole else {}),
+        suspected={} if whole else identifying,
+        accepted=job.file.accept,
+        rules=[rule.text for rule in job.rules],
+        column_table=column_table(job, lake, records),
+        weights=weight_table(job, records),
+        nulls={name: lake.facts[name].nulls for name in prepared.read if lake.facts[name].nulls != 0},
+        memory_per_thread_mb=round(_BLOCKS_IN_MEMORY * size / 1e6),
+        threads=threads(),
+        kernels_to_compile=kernels,
+        compile_seconds=round(compiling, 1),
+        seconds=round(_START + compiling + work / min(threads(), len(lake.blocks)) + computing / threads(), 1),
+    )
 
 
-def _sample(prepared: Prepared) -> tuple[float, float, int]:
-    """Seconds and CPU seconds to read the first block, as it will be, for a second time, and its size in memory."""
-    read = partial(prepared.lake.reader(prepared.read), prepared.lake.blocks[0].content, Position(0, 0))
-    size = read().nbytes
-    start, before = time.perf_counter(), time.process_time()
-    read()
-    return time.perf_counter() - start, time.process_time() - before, size
+def _work(methods: Sequence[Method[Any]], rows: int) -> float:
+    """CPU seconds of the steps; one that groups records does so with those rows that earlier ones left different."""
+    seconds = 0.0
+    for number, method in enumerate(methods):
+        equal = [one.group_size(rows) for one in methods[:number] if set(one.masks) >= set(method.masks)]
+        seconds += method.work(rows) / (max(equal, default=1) if method.group_size(rows) > 1 else 1)
+    return seconds
+
+
+def _first_files(lake: Lake) -> Block:
+    """The first block, or what its first few files have of it."""
+    block = lake.blocks[0]
+    rows = sum(piece.rows for part in block.content.parts[:_FILES] for piece in part.pieces)
+    return Block(block.first, rows, block.content.cut(0, rows))
+
+
+def _sample(prepared: Prepared, first: Block) -> tuple[float, float]:
+    """Seconds and CPU seconds to read a first block, as it will be, when it was read before.
+
+    The least of several times: others use the machine, too.
+    """
+    read = partial(prepared.lake.reader(prepared.read), first.content, Position(0, 0))
+    taken = list[tuple[float, float]]()
+    while len(taken) < _READS and sum(seconds for seconds, _ in taken) < _LONG_ENOUGH:
+        start, before = time.perf_counter(), time.process_time()
+        read()
+        taken.append((time.perf_counter() - start, time.process_time() - before))
+    return min(taken)[0], min(cpu for _, cpu in taken)
 
 
 def _standing(prepared: Prepared) -> str:

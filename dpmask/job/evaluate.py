@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from dpmask.engine.progress import note
 from dpmask.errors import DpmaskError, InputError, JobError
 from dpmask.job.account import measure_outcome
-from dpmask.job.measures import takers
+from dpmask.job.measures import named_columns, takers
 from dpmask.job.outcome import MeasureOutcome
 from dpmask.job.prepare import check_writable
-from dpmask.lake.footers import MANIFEST, glob_root
+from dpmask.lake.listing import MANIFEST, glob_root
 from dpmask.lake.storage import Place
+from dpmask.masking.claims import suppressed_columns
+from dpmask.masking.of_households import made_method
 from dpmask.measures import MEASURES, find_measure
 from dpmask.measures.measure import MeasureRequest
 from dpmask.release.manifest import parse
@@ -21,13 +23,28 @@ from dpmask.report.comparison import compare
 from dpmask.report.page import evaluation_page
 from dpmask.table.alignment import in_source_order, pair_by_column
 from dpmask.table.columns import is_numeric, require_known
+from dpmask.table.joined_intervals import JoinedIntervals, joined_intervals, with_intervals
+from dpmask.table.label_sets import LabelSets
 from dpmask.table.lake import BLOCK_ROWS, Lake, read_lake
 from dpmask.table.table import Table
 
 _WHO = "evaluate"
 POSITION = "position"
 _OPTIONS = ("columns", "quasi", "sensitive")
+_MAY_LACK = ("sensitive", "weight")
 _DEPTH = 4  # release, data, its identity, a file
+
+
+class Pairing(NamedTuple):
+    """How the records of two tables were paired, and how many were left over."""
+
+    by: str
+    originals_without_masked: int | None = None
+    masked_without_original: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """It, for JSON."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class PairedLakes(NamedTuple):
@@ -36,7 +53,60 @@ class PairedLakes(NamedTuple):
     original: Table
     masked: Table
     lakes: tuple[Lake, Lake]
-    pairing: dict[str, Any]
+    pairing: Pairing
+
+
+class EvaluatedLake(NamedTuple):
+    """One of the two lakes."""
+
+    url: str
+    rows: int
+
+
+class Taken(NamedTuple):
+    """A measure that was taken, with its parameters."""
+
+    parameters: dict[str, Any]
+    found: MeasureOutcome
+
+    def to_dict(self) -> dict[str, Any]:
+        """It, for JSON."""
+        found = self.found.model_dump(exclude={"name"})
+        return {key: found.pop(key) for key in ("measure", "public")} | {"parameters": self.parameters} | found
+
+
+class NotMeasured(NamedTuple):
+    """A measure that could not be taken, and why."""
+
+    measure: str
+    reason: str
+
+
+class Evaluation(NamedTuple):
+    """What was measured of two lakes, and what was not."""
+
+    original: EvaluatedLake
+    masked: EvaluatedLake
+    pairing: Pairing
+    columns: list[str]
+    taken: list[Taken]
+    not_measured: list[NotMeasured]
+
+    @property
+    def measures(self) -> list[MeasureOutcome]:
+        """What the measures found."""
+        return [one.found for one in self.taken]
+
+    def to_dict(self) -> dict[str, Any]:
+        """It, for JSON."""
+        return {
+            "original": self.original._asdict(),
+            "masked": self.masked._asdict(),
+            "pairing": self.pairing.to_dict(),
+            "columns": self.columns,
+            "measures": [one.to_dict() for one in self.taken],
+            "not_measured": [one._asdict() for one in self.not_measured],
+        }
 
 
 def evaluate(
@@ -47,38 +117,34 @@ def evaluate(
     columns: Sequence[str] = (),
     quasi: Sequence[str] = (),
     sensitive: Sequence[str] = (),
+    cuts: str | None = None,
     block_rows: int = BLOCK_ROWS,
     report: str | None = None,
-) -> dict[str, Any]:
-    """Every measure whose parameters are known, as plain values; what could not be measured, with the reason.
+) -> Evaluation:
+    """Every measure whose parameters are known; what could not be measured, with the reason.
 
-    Without ``columns``, the numeric columns that both tables have; ``quasi`` and ``sensitive`` are for groups. With
+    Without ``columns``, the numeric columns that both tables have; ``quasi`` and ``sensitive`` are for groups. What
+    released labels stand for is read from the manifest of the release that ``cuts`` names, or that ``masked`` is. With
     ``report``, all of it is also written to that place as one HTML page.
     """
+    sets = label_sets_of(masked, cuts)
     if report is not None:
         check_writable(Place(report.rpartition("/")[0] or "."))  # before anything is measured
     lakes = read_lake(original, block_rows=block_rows), read_lake(masked, block_rows=block_rows)
     chosen = _columns(lakes, columns, paired_by)
-    paired = _paired(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
+    paired = pair_lakes(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
     given = dict(zip(_OPTIONS, (chosen, list(quasi), list(sensitive)), strict=True))
-    taken = _measured(paired, given)
-    measured = [one for one in taken if one.found is not None]
-    if not measured:
+    taken, not_measured = _measured(paired, given, sets, suppressed_of(masked))
+    if not taken:
         none = "" if chosen else " The tables have no numeric column in common."
-        reasons = [f"  {one.reason}" for one in taken]
+        reasons = [f"  {one.reason}" for one in not_measured]
         raise InputError("\n".join([f"{_WHO}: nothing could be measured.{none}", *reasons]))
-    evaluation = {
-        "original": {"url": original, "rows": lakes[0].rows},
-        "masked": {"url": masked, "rows": lakes[1].rows},
-        "pairing": paired.pairing,
-        "columns": chosen,
-        "measures": [one.to_dict() for one in measured],
-        "not_measured": [one.to_dict() for one in taken if one.found is None],
-    }
+    sizes = EvaluatedLake(original, lakes[0].rows), EvaluatedLake(masked, lakes[1].rows)
+    evaluation = Evaluation(*sizes, paired.pairing, chosen, taken, not_measured)
     if report is not None:
         drawn = list(dict.fromkeys([*chosen, *quasi, *sensitive]))
-        shown = {**evaluation, "measures": [one.found for one in measured]}
         drawing = compare(paired.original, paired.masked, drawn, chosen)
+        shown = {**evaluation._asdict(), "measures": evaluation.measures}
         Place(report).write(evaluation_page(shown, drawing).encode())
     return evaluation
 
@@ -93,45 +159,43 @@ def _columns(lakes: tuple[Lake, Lake], columns: Sequence[str], paired_by: str) -
     return [name for name in common if all(is_numeric(schema.field(name).type) for schema in (first, second))]
 
 
-def _paired(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequence[str]) -> PairedLakes:
-    """The two lakes in one order of records."""
+def pair_lakes(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequence[str]) -> PairedLakes:
+    """The two lakes in one order of records; of a lake whose records must move, these columns."""
     original, release = lakes
-    manifest = _manifest(masked)
+    manifest = manifest_of(masked)
+    joined = [one for one in intervals_of(manifest) if one.column in columns]
     if paired_by == POSITION:
-        if manifest is not None and manifest.get("order") == "shuffled":
+        if manifest is not None and manifest.get("order") != "input":
             raise JobError(
                 f"{masked}: is a release in shuffled order, whose positions mean nothing. Pair it by the private "
                 "folder of its run (--paired-by FOLDER), or by a column (--paired-by COLUMN)."
             )
         _require_as_many(original, release)
-        return PairedLakes(original, release, lakes, {"by": POSITION})
+        return PairedLakes(original, with_intervals(release, joined), lakes, Pairing(POSITION))
     if paired_by in original.schema.names:
-        keyed = pair_by_column(original, release, paired_by, list(dict.fromkeys(columns)), _WHO)
-        pairing = {
-            "by": f"column {paired_by}",
-            "originals_without_masked": keyed.unmatched_original,
-            "masked_without_original": keyed.unmatched_masked,
-        }
+        keyed = pair_by_column(original, with_intervals(release, joined), paired_by, list(dict.fromkeys(columns)), _WHO)
+        pairing = Pairing(f"column {paired_by}", keyed.unmatched_original, keyed.unmatched_masked)
         return PairedLakes(keyed.original, keyed.masked, lakes, pairing)
     folder = _pairing_folder(paired_by, manifest, original)
     if release.rows > original.rows:
         _require_as_many(original, release)
-    pairing = {"by": "private folder"} | (
-        {"originals_without_masked": original.rows - release.rows} if release.rows < original.rows else {}
-    )
-    return PairedLakes(original, in_source_order(release, folder, original.rows), lakes, pairing)
+    pairing = Pairing("private folder", original.rows - release.rows or None)
+    bounds = {one.column: one.inputs for one in joined}
+    names = list(dict.fromkeys(name for column in columns for name in bounds.get(column, (column,))))
+    ordered = in_source_order(release, folder, original, names, _WHO)
+    return PairedLakes(original, with_intervals(ordered, joined), lakes, pairing)
 
 
 def _require_as_many(original: Lake, masked: Lake) -> None:
     if original.rows != masked.rows:
         raise JobError(
-            f"{_WHO}: the original has {original.rows:,} records and the masked lake {masked.rows:,}, so they do not "
+            f"The original has {original.rows:,} records and the masked lake {masked.rows:,}, so they do not "
             "pair by position. Pair them by a column, --paired-by COLUMN, or, where a job dropped records, by the "
             "private folder of its run, --paired-by FOLDER."
         )
 
 
-def _manifest(masked: str) -> dict[str, Any] | None:
+def manifest_of(masked: str) -> dict[str, Any] | None:
     """The manifest of the release that the masked lake is, or is a part of; None where it is none of ours."""
     folder = glob_root(Place(masked)).rstrip("/")
     for _ in range(_DEPTH):
@@ -164,35 +228,69 @@ def _pairing_folder(paired_by: str, manifest: Mapping[str, Any] | None, original
     )
 
 
-class _Attempt(NamedTuple):
-    """A measure that was taken, or the reason why it could not be."""
+def label_sets_of(masked: str, cuts: str | None) -> LabelSets:
+    """What labels stand for, as the manifest of a release shows it."""
+    manifest = manifest_of(masked if cuts is None else cuts)
+    if manifest is None:
+        if cuts is not None:
+            raise JobError(f"--cuts {cuts}: is no dpmask release. Give the folder of one, with its manifest.")
+        return {}
+    found: dict[str, Any] = {}
+    for step in manifest["steps"]:
+        changed = step["parameters"].get("columns", ())
+        found = {column: one for column, one in found.items() if column not in changed}
+        if step.get("solution"):
+            found |= made_method(step["method"], step["parameters"]).label_sets(step["solution"])
+    return found
 
-    request: MeasureRequest
-    found: MeasureOutcome | None = None
-    reason: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """It, for JSON."""
-        if self.found is None:
-            return {"measure": self.request.measure, "reason": self.reason}
-        found = self.found.model_dump(exclude={"name"})
-        return {key: found.pop(key) for key in ("measure", "public")} | {"parameters": self.request.parameters} | found
+class _Seen(NamedTuple):
+    """A step as far as a manifest shows it: the columns that its parameters name, and the bounds that it released."""
+
+    masks: tuple[str, ...]
+    origins: Mapping[str, str]
 
 
-def _measured(paired: PairedLakes, given: Mapping[str, list[str]]) -> list[_Attempt]:
+def intervals_of(manifest: Mapping[str, Any] | None) -> list[JoinedIntervals]:
+    """The columns that a release shows as bounds."""
+    steps = [
+        _Seen(
+            tuple(named_columns(list(step["parameters"].values()))),
+            made_method(step["method"], step["parameters"]).origins if step.get("solution") else {},
+        )
+        for step in (manifest or {"steps": []})["steps"]
+    ]
+    return joined_intervals(steps)
+
+
+def suppressed_of(masked: str) -> list[str]:
+    """The columns in which a release says that cells were set to missing."""
+    manifest = manifest_of(masked)
+    return [] if manifest is None else suppressed_columns(manifest["claims"])
+
+
+def _measured(
+    paired: PairedLakes, given: Mapping[str, list[str]], sets: LabelSets, suppressed: Sequence[str]
+) -> tuple[list[Taken], list[NotMeasured]]:
     """Each measure: its values, or the reason why there are none."""
     requests = [_request(name, given) for name in MEASURES]
     complete = [one for one in requests if not _lacking(one)]
     of_pairs = [one for one in complete if one.definition.paired]
     of_lakes = [one for one in complete if one not in of_pairs]
-    take = takers(paired.original, paired.masked, of_pairs) | takers(*paired.lakes, of_lakes)
-    return [_attempt(one, take.get(one.name)) for one in requests]
+    take = takers(paired.original, paired.masked, of_pairs, sets) | takers(*paired.lakes, of_lakes, sets, suppressed)
+    attempts = [_attempt(one, take.get(one.name)) for one in requests]
+    return [one for one in attempts if isinstance(one, Taken)], [
+        one for one in attempts if isinstance(one, NotMeasured)
+    ]
 
 
 def _request(name: str, given: Mapping[str, list[str]]) -> MeasureRequest:
     """A measure with the parameters that are known."""
     measure = find_measure(name)
     known = {key: given[key] for key in given if key in measure.parameters and given[key]}
+    if "columns" in measure.parameters and "sets" in measure.parameters:  # linkage: whatever the intruder may know
+        every = list(dict.fromkeys(column for key in _OPTIONS for column in given[key]))
+        known |= {"columns": every} if every else {}
     if "columns" in known:
         known["columns"] = known["columns"][: measure.most_columns]
     return MeasureRequest(name, name, known)
@@ -202,7 +300,7 @@ def _lacking(request: MeasureRequest) -> list[str]:
     """The parameters that it needs and that are not known."""
     measure = request.definition
     needed = [*(key for key, required in measure.parameters.items() if required), *measure.roles]
-    return [key for key in dict.fromkeys(needed) if key not in request.parameters and key != "sensitive"]
+    return [key for key in dict.fromkeys(needed) if key not in request.parameters and key not in _MAY_LACK]
 
 
 def _needs(name: str, lacking: Sequence[str]) -> str:
@@ -211,11 +309,11 @@ def _needs(name: str, lacking: Sequence[str]) -> str:
     return f"{name}: needs {', '.join(lacking)}. {how}."
 
 
-def _attempt(request: MeasureRequest, take: Callable[[], Any] | None) -> _Attempt:
+def _attempt(request: MeasureRequest, take: Callable[[], Any] | None) -> Taken | NotMeasured:
     if take is None:
-        return _Attempt(request, reason=_needs(request.measure, _lacking(request)))
+        return NotMeasured(request.measure, _needs(request.measure, _lacking(request)))
     note(request.measure)
     try:
-        return _Attempt(request, measure_outcome(request.measure, request.measure, take()))
+        return Taken(request.parameters, measure_outcome(request.measure, request.measure, take()))
     except (JobError, InputError) as error:
-        return _Attempt(request, reason=str(error))
+        return NotMeasured(request.measure, str(error))

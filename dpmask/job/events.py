@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from dpmask.engine.progress import Watcher, retry_line, timestamp
-from dpmask.errors import DpmaskError
+from dpmask.errors import DpmaskError, printable_lines
 from dpmask.job.outcome import Outcome
 from dpmask.lake.storage import Place
 
@@ -101,7 +101,7 @@ class PrivateLog:
 
     def __call__(self, event: Event) -> None:
         """Take down an event."""
-        self.lines.append(f"{event['time']} {_line(event)}")
+        self.lines.append(f"{event['time']} {printable_lines(_line(event))}")
         if event["event"] == "stage":
             self._write()
         elif event["event"] == "end" or time.monotonic() > self.written + self.seconds_between_writes:

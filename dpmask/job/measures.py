@@ -7,12 +7,18 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from dpmask.constraints.conditions import split_rules
 from dpmask.errors import InputError, JobError
+from dpmask.masking.method import Method
+from dpmask.measures import find_measure
 from dpmask.measures.measure import MeasureRequest
 from dpmask.measures.utility.shared_passes import groups_of, needs_of, take_together
 from dpmask.results import Result
 from dpmask.table.columns import is_numeric
+from dpmask.table.label_sets import LabelSets, only_of
 from dpmask.table.table import Table
+
+_CONSISTENCY = "consistency"
 
 
 def named_columns(value: Any) -> Iterator[str]:
@@ -24,16 +30,67 @@ def named_columns(value: Any) -> Iterator[str]:
             yield from named_columns(one)
 
 
-def takers(original: Table, masked: Table, requests: Sequence[MeasureRequest]) -> dict[str, Callable[[], Result]]:
-    """What takes each measure of two tables. Losses of the same columns share their passes, which are made at once."""
+def consistency_requests(
+    before: Any, after: Any, methods: Sequence[Method[Any]], own: Sequence[MeasureRequest]
+) -> list[MeasureRequest]:
+    """What every job reports of zeros, missing values and the rules of its steps, unless it asks for it itself."""
+    masked = dict.fromkeys(name for method in methods for name in method.masks)
+    columns = [name for name in masked if _numeric_in((before, after), name)]
+    if not columns or any(_CONSISTENCY in {one.name, one.measure} for one in own):
+        return []
+    asked = dict.fromkeys(rule for method in methods for rule in method.rules)
+    rules = [rule for rule in asked if _countable(rule, columns, before, after)]
+    return [MeasureRequest(_CONSISTENCY, _CONSISTENCY, {"columns": columns, "rules": rules})]
+
+
+def _countable(rule: str, columns: Sequence[str], before: Any, after: Any) -> bool:
+    """Whether a rule binds columns that are compared, under a condition on released ones."""
+    conditions = {name for one in split_rules([rule])[1] for name in one.columns}
+    try:
+        find_measure(_CONSISTENCY).require(before, {"columns": columns, "rules": [rule]}, _CONSISTENCY)
+    except JobError:
+        return False
+    return conditions <= set(after.names)
+
+
+def takers(
+    original: Table,
+    masked: Table,
+    requests: Sequence[MeasureRequest],
+    sets: LabelSets | None = None,
+    suppressed: Sequence[str] = (),
+) -> dict[str, Callable[[], Result]]:
+    """What takes each measure of two tables. Losses of the same columns share their passes, which are made at once.
+
+    ``sets`` say what released labels stand for, ``suppressed`` in which columns missing cells stand for any value, for
+    measures that take them and were not given any.
+    """
     found: dict[str, Callable[[], Result]] = {
-        one.name: partial(one.definition.function, original, masked, **one.parameters) for one in requests
+        one.name: partial(one.definition.function, original, masked, **released_as(one, sets or {}, suppressed))
+        for one in requests
     }
     is_number = partial(_numeric_in, (original.masked_schema, masked.masked_schema))
     for group in groups_of(requests, is_number):
         with suppress(JobError, InputError):  # each raises its own when it is taken alone
             found |= take_together(original, masked, group, "loss")
     return found
+
+
+def released_as(request: MeasureRequest, sets: LabelSets, suppressed: Sequence[str]) -> dict[str, Any]:
+    """A measure's parameters, with how columns were released, if it takes such."""
+    parameters, known = with_sets(request, sets), request.definition.parameters
+    if not suppressed or "suppressed" not in known or parameters.get("suppressed"):
+        return parameters
+    return parameters | {"suppressed": list(suppressed)}
+
+
+def with_sets(request: MeasureRequest, sets: LabelSets) -> dict[str, Any]:
+    """A measure's parameters, with the label sets of the columns that it names, if it takes such."""
+    parameters = request.parameters
+    if "sets" not in request.definition.parameters or parameters.get("sets"):
+        return parameters
+    named = named_columns([value for name, value in parameters.items() if name != "sets"])
+    return parameters | {"sets": only_of(sets, named)}
 
 
 def _numeric_in(schemas: Sequence[Any], column: str) -> bool:

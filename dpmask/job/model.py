@@ -8,15 +8,21 @@ from dataclasses import MISSING
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
 
-from dpmask.errors import JobError, nearest
+from dpmask.errors import MOST_LINES, JobError, nearest
 from dpmask.job.job_text import JobText, KeyPath
+from dpmask.job.roles import expanded
+from dpmask.lake.listing import folder_values
 from dpmask.masking import METHODS, method_class
 from dpmask.masking.method import Method
+from dpmask.masking.of_households import OfHouseholds
 from dpmask.measures import MEASURES, find_measure
 from dpmask.measures.measure import MeasureRequest
+from dpmask.release.gate import GATE, REASON_LENGTH, GateRisk, default_rules
 from dpmask.release.policy import Rule, check_rule, parse_rule
+from dpmask.table.lake import Lake, read_lake
+from dpmask.table.requirement import HOUSEHOLDS
 
 
 def _whole(value: object) -> object:
@@ -28,6 +34,13 @@ def _whole(value: object) -> object:
     return int(number) if number.is_integer() and not isinstance(value, bool) else value
 
 
+def _as_list(value: object) -> object:
+    """A list of sources, also of a single one."""
+    if value == "":
+        raise ValueError("it is empty")
+    return [value] if isinstance(value, str) else value
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,32 +48,104 @@ class _Model(BaseModel):
 class Roles(_Model):
     """The role of every column of the source."""
 
-    identifier: list[str] = Field([], description="dropped")
+    identifier: list[str] = Field([], description="dropped; a list may have patterns, such as wgt_*")
+    drop: list[str] = Field([], description="left out, too, though no identifier")
     quasi: list[str] = Field([], description="known to an intruder: quasi-identifiers")
     sensitive: list[str] = Field([], description="what an intruder wants to learn")
     weight: list[str] = Field([], description="survey weights")
+    household: list[str] = Field(
+        [], max_length=1, description="the number of the household: dropped, unless a step gives it pseudonyms"
+    )
     plain: list[str] = Field([], description="released as it is")
+
+
+class CsvFormat(_Model):
+    """How CSV files of the source are written."""
+
+    separator: str = Field(",", description="what parts fields: one character")
+    encoding: str = Field("utf-8", description="how text is encoded, such as latin-1 or windows-1252")
+
+
+class Publish(_Model):
+    """What a release shows beyond the rest."""
+
+    moments: bool = Field(False, description="losses that, with the release, give moments of the originals")
 
 
 class JobFile(_Model):
     """A dpmask job."""
 
-    name: str = Field(pattern=r"^[^\x00-\x1f\x7f]+$", description="the release's name")
-    source: str = Field(
-        min_length=1, description="the lake: any fsspec URL of a folder, a glob or one file of Parquet, or a small CSV"
+    name: str = Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$", max_length=200, description="the release's name")
+    source: Annotated[
+        list[Annotated[str, Field(min_length=1)]],
+        BeforeValidator(_as_list),
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+    ] = Field(
+        min_length=1,
+        description="the lake: any fsspec URL of a folder, a glob or one file of Parquet, or a small CSV; or a list",
+    )
+    lake_schema: Literal["strict", "union"] = Field(
+        "strict",
+        alias="schema",
+        description="all files have the same columns and types; or what any has, null elsewhere, in the wider type",
+    )
+    csv: CsvFormat = Field(
+        default_factory=lambda: CsvFormat(separator=",", encoding="utf-8"), description="of a source of CSV files"
     )
     target: str = Field(min_length=1, description="the folder of the release, public")
     private: str = Field(min_length=1, description="your own folder: staging, internal report, pairing, log")
-    key: str | None = Field(None, pattern=r"^(env|file):.+", description="the secret: env:NAME or file:PATH")
-    seed: int | None = Field(None, strict=True, description="instead of key, for experiments; marked in the manifest")
-    order: Literal["shuffled", "input"] = Field("shuffled", description="row order inside each released file")
+    series: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$",
+        description="the series of releases of the same people: a name, whose ledger lies beside the private folder as "
+        "NAME.ledger, or the folder of the ledger itself",
+    )
+    new: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="of a series whose source grows by Hive folders: release only what is new, such as "
+        "month = '2026-11'; the ledger knows who was in earlier ones",
+    )
+    key: str | None = Field(
+        None,
+        pattern=r"^(env|file):.+",
+        description="the secret: env:NAME or file:PATH; by default one is made, and kept in the private folder",
+    )
+    seed: int | None = Field(None, strict=True, description="instead of a key, for trials: dpmask run --trial")
+    order: Literal["shuffled", "within_files", "input"] = Field(
+        "shuffled", description="rows in a random order over the whole release, only within each file, or as they came"
+    )
     block_rows: Annotated[int, BeforeValidator(_whole)] = Field(
         1_000_000, ge=1, description="the most rows a task holds"
     )
     columns: Roles
+    missing: dict[str, list[str | int | float]] = Field(
+        {}, description='codes that mean a missing value, by column: {occupation: ["?", "NA"]}; read as null'
+    )
+    accept: dict[str, Annotated[str, Field(min_length=REASON_LENGTH, max_length=1000)]] = Field(
+        {},
+        description="columns, or order, that the gate would refuse, each with a public reason to release it as it is",
+    )
     mask: list[dict[str, Any]] = Field(min_length=1, description="masking steps, applied in order")
     measure: list[dict[str, Any]] = Field([], description="what is measured on the masked table")
     policy: list[str] = Field([], description="rules; a broken one stops the release")
+    publish: Publish = Field(
+        default_factory=lambda: Publish(moments=False), description="what the release shows beyond the rest"
+    )
+
+    def lake(self) -> Lake:
+        """The source, opened."""
+        return read_lake(
+            self.source,
+            block_rows=self.block_rows,
+            schema=self.lake_schema,
+            csv=dict(self.csv),
+            missing=self.missing,
+            where=self.new,
+        )
 
 
 class Job(NamedTuple):
@@ -77,7 +162,22 @@ class Job(NamedTuple):
     def released(self) -> list[str]:
         """Columns by role, but for those that are dropped, as the job file lists them."""
         roles = self.file.columns
-        return [*roles.quasi, *roles.sensitive, *roles.weight, *roles.plain]
+        return [*roles.quasi, *roles.sensitive, *roles.weight, *self._households(shown=True), *roles.plain]
+
+    def _households(self, *, shown: bool) -> list[str]:
+        """The number of households, if it is released (``shown``), or if it is not: only as a pseudonym."""
+        given = {name for method in self.methods for name in method.masks}
+        return [name for name in self.file.columns.household if (name in given) == shown]
+
+    @property
+    def shown_source(self) -> str:
+        """The source, for messages."""
+        return ", ".join(self.file.source)
+
+    @property
+    def dropped(self) -> list[str]:
+        """Columns that are not released."""
+        return [*self.file.columns.identifier, *self.file.columns.drop, *self._households(shown=False)]
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -102,43 +202,72 @@ class Job(NamedTuple):
         return next(role for role, columns in self.file.columns if self.origin(column) in columns)
 
 
-def read_job(url: str) -> Job:
-    """Read and check a job file. All that is wrong with it is reported at once."""
-    return understood(JobText(url))
+def read_job(url: str, settings: Sequence[str] = ()) -> Job:
+    """Read and check a job file, changed by ``settings``. All that is wrong with it is reported at once."""
+    return understood(JobText(url, settings))
 
 
 def understood(text: JobText) -> Job:
     """The job that a text describes."""
     file = _validated(JobFile, text.values, text, ())
-    if (file.key is None) == (file.seed is None):
+    if file.key is not None and file.seed is not None:
+        raise JobError(text.error(("seed",), "give key: env:NAME (a secret) or seed: NUMBER (for trials), not both."))
+    if file.key is not None and file.key.removeprefix("env:") in text.variables:
         raise JobError(
-            text.error((), "give either key: env:NAME (a secret) or seed: NUMBER (for experiments), and not both.")
+            text.error(("key",), f"the secret of {file.key} must not stand in a text of the job, as ${{...}}.")
         )
-    methods = tuple(_method(text, number, dict(step)) for number, step in enumerate(file.mask))
+    if file.new is not None:
+        if file.series is None:
+            raise JobError(text.error(("new",), "needs series: NAME, whose ledger knows who was released before."))
+        try:
+            folder_values(file.new)
+        except JobError as error:
+            raise JobError(text.error(("new",), str(error))) from None
+    roles = expanded(text, file.columns, lambda: file.lake().schema.names)
+    file = file.model_copy(update={"columns": roles})
+    methods = tuple(_method(text, number, dict(step), roles) for number, step in enumerate(file.mask))
     steps = tuple(_label(text, ("mask", n), step, step["method"]) for n, step in enumerate(file.mask))
     measures = tuple(_measure(text, number, dict(step), file.columns) for number, step in enumerate(file.measure))
     names = [measure.name for measure in measures]
     for number, name in enumerate(names):
+        _refuse_reserved(text, ("measure", number), name)
         if name in names[:number]:
             raise JobError(text.error(("measure", number), f"'{name}' stands twice. Name this one with as: NAME."))
     for number, name in enumerate(steps):
+        _refuse_reserved(text, ("mask", number), name)
         if name in names or ("as" in file.mask[number] and steps.count(name) > 1):
             raise JobError(
                 text.error(("mask", number), f"'{name}' names something else, too. Choose another as: NAME.")
             )
     judged = {name: method.judged for name, method in zip(steps, methods, strict=True) if steps.count(name) == 1}
     judged |= {measure.name: measure.judged for measure in measures}
+    judged[GATE] = GateRisk.judged
     rules = tuple(_rule(text, number, rule, judged) for number, rule in enumerate(file.policy))
-    return Job(text, file, methods, steps, measures, rules)
+    return Job(text, file, methods, steps, measures, (*rules, *default_rules(rules, series=file.series is not None)))
 
 
-def _method(text: JobText, number: int, step: dict[str, Any]) -> Any:
+def _refuse_reserved(text: JobText, path: KeyPath, name: str) -> None:
+    if name.split()[:1] == [GATE]:
+        raise JobError(text.error((*path, "as"), f"'{name}' is what the gate is called. Choose another name."))
+
+
+def _method(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> Any:
     path: KeyPath = ("mask", number)
     cls = _choice(text, path, step.pop("method", None), "method", METHODS, method_class)
     step.pop("as", None)
-    parameters = _validated(parameter_model(cls), step, text, path)
+    of, own = step.pop("of", None), "household" in parameter_model(cls).model_fields
+    if of not in (None, HOUSEHOLDS):
+        raise JobError(text.error((*path, "of"), f"must be {HOUSEHOLDS}: each is masked once; got {of!r}."))
+    numbered = next(iter(roles.household), None)
+    household = step.pop("household", numbered) if of and not own else step.get("household", numbered)
+    if of and household is None:
+        raise JobError(
+            text.error((*path, "of"), "needs the number of households. Declare columns: {household: [NAME]}.")
+        )
+    parameters = _validated(parameter_model(cls), step | ({"household": household} if own else {}), text, path)
     try:
-        return cls(**dict(parameters))
+        method = cls(**dict(parameters))
+        return OfHouseholds(method=method, household=str(household)) if of else method
     except JobError as error:
         raise JobError(text.error(path, str(error))) from None
 
@@ -206,9 +335,11 @@ def _validated(model: type[Any], values: Any, text: JobText, path: KeyPath) -> A
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        known = list(model.model_fields)
-        lines = [_described(text, path, dict(one), model, known) for one in error.errors(include_url=False)]
-        raise JobError("\n".join(lines)) from None
+        known = [field.alias or name for name, field in model.model_fields.items()]
+        found = error.errors(include_url=False)
+        lines = [_described(text, path, dict(one), model, known) for one in found[:MOST_LINES]]
+        left = "\n" * (len(found) - len(lines))  # a message counts them
+        raise JobError("\n".join(lines) + left) from None
 
 
 def _takes_flag(model: type[BaseModel], name: str) -> bool:
@@ -221,19 +352,31 @@ def _described(text: JobText, base: KeyPath, error: dict[str, Any], model: type[
     path: KeyPath = (*base, *error["loc"])
     if error["type"] == "extra_forbidden":
         parent = error["loc"][:-1]
-        names = list(Roles.model_fields) if parent == ("columns",) else known
+        inner: dict[Any, type[BaseModel]] = {("columns",): Roles, ("csv",): CsvFormat, ("publish",): Publish}
+        names = list(inner[parent].model_fields) if parent in inner else known
         return text.error(path, f"is not a key here. {nearest(str(error['loc'][-1]), names)}")
-    if error["type"] == "missing":
-        return text.error(path, "is missing.")
+    return text.error(path, _in_our_words(path, error))
+
+
+def _in_our_words(path: KeyPath, error: dict[str, Any]) -> str:
+    kind, limits, message = error["type"], error.get("ctx", {}), error["msg"].removeprefix("Value error, ")
+    words = {
+        "missing": "is missing.",
+        "string_pattern_mismatch": "must be a text on one line, without control characters, and not empty.",
+        "too_long": f"takes {limits.get('max_length')} at most; it has {limits.get('actual_length')}.",
+    }
+    if limits.get("min_length") == 1:
+        words |= dict.fromkeys(("too_short", "string_too_short"), "must not be empty.")
     if path[:1] == ("key",):
-        return text.error(path, "must be env:NAME or file:PATH; the secret itself does not belong in a job file.")
+        return "must be env:NAME or file:PATH; the secret itself does not belong in a job file."
+    if path[:1] == ("accept",) and kind == "string_too_short":
+        return f"must give a reason of {REASON_LENGTH} or more characters; the release shows it."
     if path == ("seed",):
-        return text.error(path, "must be an integer.")
-    message = error["msg"]
-    expected = (
-        message.replace("Input should be", "must be", 1) if message.startswith("Input") else f"is wrong: {message}"
-    )
-    return text.error(path, f"{expected}; got {type(error['input']).__name__} {_shown(error['input'])}.")
+        return "must be an integer."
+    if kind in words:
+        return words[kind]
+    begun = message.replace("Input should be", "must be", 1) if message.startswith("Input") else f"is wrong: {message}"
+    return f"{begun}; got {type(error['input']).__name__} {_shown(error['input'])}."
 
 
 def _shown(value: object) -> str:
@@ -257,6 +400,8 @@ def json_schema() -> dict[str, Any]:
             option["description"] = (inspect.getdoc(target) or "").split("\n\n")[0]
             option["properties"] = {choice: {"const": name}, **option.get("properties", {})}
             option["properties"]["as"] = {"type": "string", "description": "another name for the result"}
+            if key == "mask":
+                option["properties"]["of"] = {"const": HOUSEHOLDS, "description": "each household is masked once"}
             option["required"] = [choice, *option.get("required", [])]
             options.append(option)
         schema["properties"][key]["items"] = {"oneOf": options}

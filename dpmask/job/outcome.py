@@ -6,6 +6,10 @@ is left out of its JSON.
 
 from __future__ import annotations
 
+import ast
+from inspect import cleandoc
+from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,14 +18,14 @@ from pydantic.json_schema import SkipJsonSchema
 from dpmask.errors import DpmaskError, Interrupted, PolicyRefusal
 
 Status = Literal["released", "already released", "refused", "failed", "interrupted"]
-Stage = Literal["read", "mask", "measure", "decide", "publish", "verify"]
+Stage = Literal["read", "mask", "measure", "decide", "shuffle", "publish", "verify"]
 Exhibits = SkipJsonSchema[dict[str, Any]]
 """How pages draw values (dpmask.results.Exhibit); no part of the JSON."""
 Absent = SkipJsonSchema[None]
 
 
 class _OutcomePart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)  # parts are built with the whole
 
 
 class About(_OutcomePart):
@@ -90,6 +94,8 @@ class RuleOutcome(_OutcomePart):
     """The value it was judged by: the worse end of the 95 % interval where the value was found on a sample."""
     held: bool
     """Whether it holds. A release is published only if all of them do."""
+    columns: list[str]
+    """The columns that it is about."""
 
 
 class Resumed(_OutcomePart):
@@ -127,6 +133,8 @@ class Outcome(_OutcomePart):
     """The last stage that began."""
     run: str | Absent = None
     """The digest of job, input and key; also the name of the run's folder in the private folder."""
+    trial: bool | Absent = None
+    """Whether it is a trial: what it wrote is not a release."""
     source_rows: int | Absent = None
     """Records in the source."""
     source_bytes: int | Absent = None
@@ -192,4 +200,20 @@ def json_schema() -> dict[str, Any]:
     schema = Outcome.model_json_schema(mode="serialization")
     for described in schema["properties"].values():
         described.pop("default", None)  # what is not known is absent
+    parts = {**schema["$defs"], Outcome.__name__: schema}
+    for name, field, text in _texts_of_fields():
+        if field in parts[name]["properties"]:
+            parts[name]["properties"][field]["description"] = text
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _texts_of_fields() -> list[tuple[str, str, str]]:
+    """Class, field and the text below it. Read when a schema is asked for: it takes as long as a small run's passes."""
+    classes = [node for node in ast.parse(Path(__file__).read_text()).body if isinstance(node, ast.ClassDef)]
+    return [
+        (node.name, field.target.id, cleandoc(text.value.value))
+        for node in classes
+        for field, text in pairwise(node.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    ]

@@ -6,18 +6,28 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dpmask.engine.draws import Key, Subkey, make_key
-from dpmask.errors import AccessError, InputError, JobError, TargetError, nearest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from dpmask.engine.draws import Key, Subkey
+from dpmask.errors import AccessError, InputError, JobError, StorageError, TargetError, nearest
+from dpmask.job.gate import check_accepted, findings, released_columns, unaccepted
+from dpmask.job.keys import key_of, refuse_seed, secret_of
 from dpmask.job.measures import named_columns
 from dpmask.job.model import Job
-from dpmask.lake.footers import glob_root
+from dpmask.job.series import JobSeries, open_series
+from dpmask.lake.access import require_access
+from dpmask.lake.listing import folder_values, glob_root, list_sources
+from dpmask.lake.locks import locked
 from dpmask.lake.storage import Place
+from dpmask.masking.saved import SavedFit
 from dpmask.release.manifest import canonical
 from dpmask.release.publish import Standing, standing_release
-from dpmask.table.lake import Lake, read_lake
+from dpmask.table.joined_intervals import joined_intervals, schema_with_intervals
+from dpmask.table.lake import Lake
 from dpmask.table.table import Table
 
 STAGING, PAIRING, SOURCE = "staging", "pairing", "source.json"
@@ -34,12 +44,14 @@ class Prepared(NamedTuple):
     private: Place
     run: str
     standing: Standing | None
+    series: JobSeries | None = None
+    fitted: Sequence[SavedFit] = ()
+    """Fits of its steps that were made before, if it takes any."""
 
     @property
     def columns(self) -> list[str]:
         """The columns that are released, in the source's order; a new one in the place of that it comes from."""
-        kept = set(self.job.released)
-        return [name for name in masked_schema(self.job, self.lake.schema).names if self.job.origin(name) in kept]
+        return released_columns(self.job, masked_schema(self.job, self.lake.schema))
 
     @property
     def read(self) -> list[str]:
@@ -52,31 +64,67 @@ class Prepared(NamedTuple):
         described = [self.job.file.name, self.job.steps, self.lake.rows]
         return self.key.subkey(canonical(described).decode()).subkey(purpose)
 
+    def findings(self) -> dict[str, str]:
+        """What the gate refuses by the job file and the schema alone, as nobody accepted it."""
+        schema = self.lake.schema
+        return unaccepted(self.job, findings(self.job, schema, compared_schema(self.job, schema)))
+
     @property
     def versions(self) -> str:
         """A hash that changes when any source file is written again, even with the same footer."""
-        seen = [[file.name, file.size, file.version] for file in self.lake.files]
-        return hashlib.sha256(canonical(seen)).hexdigest()
+        return _versions(self.lake.files)
+
+    def source_changed(self) -> bool:
+        """Whether a source file was added, deleted or written again since; a listing says it."""
+        new = self.job.file.new
+        return _versions(list_sources(self.job.file.source, folder_values(new) if new else None)) != self.versions
 
 
-def prepare(job: Job, *, overwrite: bool = False) -> Prepared:
-    """Open the source and check the job against it."""
-    key = _key(job)
+def _versions(files: Sequence[Any]) -> str:
+    return hashlib.sha256(canonical([[file.name, file.size, file.version] for file in files])).hexdigest()
+
+
+def prepare(
+    job: Job,
+    *,
+    overwrite: bool = False,
+    trial: bool = False,
+    keep: bool = True,
+    signer: Ed25519PublicKey | None = None,
+    fitted: Sequence[SavedFit] = (),
+) -> Prepared:
+    """Open the source and check the job against it. Unless it may ``keep`` what it makes, nothing is written.
+
+    With ``signer`` all entries of the ledger of its series must be signed by it. ``fitted`` are fits of its steps.
+    """
+    refuse_seed(job, trial=trial)
+    secret = secret_of(job)
     target, private = folders(job)
     lake = open_lake(job)
     _check_roles(job, lake)
     _check_steps(job, lake)
+    check_accepted(job, findings(job, lake.schema, compared_schema(job, lake.schema)))
     check_writable(target)
     check_writable(private)
-    run, standing = _run_digest(job, lake, key), standing_release(target)
+    private.make_private() if keep else private.require_private()
+    key = key_of(job, secret, private, trial=trial, keep=keep)
+    run, standing = _run_digest(job, lake, key, fitted), standing_release(target)
     if standing is not None and standing.run != run and not overwrite:
         raise in_the_way(target)
-    return Prepared(job, lake, key, target, private, run, standing)
+    if trial and standing is not None and standing.manifest is not None and not standing.manifest["trial"]:
+        raise TargetError(f"{target.url}: holds a release, which a trial does not replace. Choose another target.")
+    series = open_series(job, private, run, keep=keep, signer=signer)
+    return Prepared(job, lake, key, target, private, run, standing, series, fitted)
 
 
 def open_lake(job: Job) -> Lake:
     """The job's source."""
-    return read_lake(job.file.source, block_rows=job.file.block_rows)
+    try:
+        return job.file.lake()
+    except JobError as error:
+        if not job.file.missing:
+            raise
+        raise JobError(job.text.error(("missing",), str(error))) from None
 
 
 def in_the_way(target: Place) -> TargetError:
@@ -87,44 +135,39 @@ def in_the_way(target: Place) -> TargetError:
     )
 
 
-def _key(job: Job) -> Key:
-    if job.file.key is None:
-        made = make_key("seed", seed=job.file.seed)
-    else:
-        kind, name = job.file.key.split(":", 1)
-        secret, make = _secret(kind, name)
-        if not secret:
-            raise JobError(job.text.error(("key",), f"{name} is not set, empty or not readable. Make a key: {make}"))
-        try:
-            made = make_key("key", key=secret)
-        except JobError as error:
-            raise JobError(job.text.error(("key",), str(error))) from None
-    assert isinstance(made, Key)
-    return made
-
-
-def _secret(kind: str, name: str) -> tuple[str | None, str]:
-    """The secret from an environment variable or a file, if it is there, and the line that makes one."""
-    if kind == "env":
-        return os.environ.get(name), f"export {name}=$(openssl rand -hex 32)"
-    try:
-        return Place(name).read().decode(errors="replace").strip(), f"openssl rand -hex 32 > {name}"
-    except (InputError, AccessError):
-        return None, f"openssl rand -hex 32 > {name}"
-
-
 def folders(job: Job) -> tuple[Place, Place]:
     """The public and the private folder. These and the source never lie inside each other."""
     target, private = Place(job.file.target), Place(job.file.private)
-    root = Place(glob_root(Place(job.file.source)))
     for one, other, names in (
-        (root, target, "source and target"),
-        (root, private, "source and private"),
+        *((root, target, "source and target") for root in source_roots(job)),
+        *((root, private, "source and private") for root in source_roots(job)),
         (target, private, "target and private"),
     ):
         if one.contains(other) or other.contains(one):
             raise TargetError(f"{names} must be different folders, none in the other; got {one.url} and {other.url}.")
     return target, private
+
+
+def source_roots(job: Job) -> list[Place]:
+    """The folders that the sources lie in."""
+    return [Place(glob_root(Place(one))) for one in job.file.source]
+
+
+def alone_in(private: Place) -> AbstractContextManager[None]:
+    """Have a private folder to oneself."""
+    busy = (
+        f"{private.url}: another run uses this private folder now. Wait for it, or give this job a folder of its own."
+    )
+    return locked(private, StorageError(busy))
+
+
+def check_access(job: Job) -> None:
+    """Refuse stores that cannot be reached, read or written to, before anything is done."""
+    target, private = folders(job)
+    for source in job.file.source:
+        require_access(Place(source), writing=False)
+    for place in (target, private):
+        require_access(place, writing=True)
 
 
 def _check_roles(job: Job, lake: Lake) -> None:
@@ -143,16 +186,16 @@ def _check_roles(job: Job, lake: Lake) -> None:
             job.text.error(
                 ("columns",),
                 f"the source's columns {', '.join(undeclared)} have no role. Declare each as identifier (dropped), "
-                "quasi, sensitive, weight or plain.",
+                "drop (left out, too), quasi, sensitive, weight, household or plain.",
             )
         )
     if not job.released:
-        raise JobError(job.text.error(("columns",), "every column is an identifier, so nothing would be released."))
+        raise JobError(job.text.error(("columns",), "every column is dropped, so nothing would be released."))
 
 
 def _check_steps(job: Job, lake: Lake) -> None:
     if lake.rows < 2:  # noqa: PLR2004
-        raise InputError(f"{job.file.source}: has one row; a release needs at least 2.")
+        raise InputError(f"{job.shown_source}: has one row; a release needs at least 2.")
     table: Table = lake
     for number, method in enumerate(job.methods):
         _under(job, ("mask", number), lambda method=method, table=table: method.check(table))
@@ -165,8 +208,13 @@ def _check_steps(job: Job, lake: Lake) -> None:
     for number, measure in enumerate(job.measures):
         path = ("measure", number)
         _under(job, path, lambda m=measure: m.definition.require(lake.schema, m.parameters, m.name))
+        if not any(method.drops for method in job.methods):
+            measure.definition.require_table(lake, measure.parameters)
         _refuse_replaced(job, path, list(named_columns(list(measure.parameters.values()))))
-        _refuse_identifiers(job, path, list(named_columns(list(measure.parameters.values()))))
+        named = [
+            one for one in named_columns(list(measure.parameters.values())) if one not in job.file.columns.household
+        ]
+        _refuse_identifiers(job, path, named)
 
 
 def masked_schema(job: Job, schema: Any) -> Any:
@@ -174,6 +222,11 @@ def masked_schema(job: Job, schema: Any) -> Any:
     for method in job.methods:
         schema = method.masked_schema(schema)
     return schema
+
+
+def compared_schema(job: Job, schema: Any) -> Any:
+    """The same with columns that are released as bounds as intervals, too: what measures of the gate see."""
+    return schema_with_intervals(masked_schema(job, schema), joined_intervals(job.methods))
 
 
 def _refuse_replaced(job: Job, path: tuple[str | int, ...], columns: Sequence[str]) -> None:
@@ -194,8 +247,9 @@ class _Planned(NamedTuple):
 
 def _refuse_identifiers(job: Job, path: tuple[str | int, ...], columns: Sequence[str]) -> None:
     for column in columns:
-        if column in job.file.columns.identifier:
-            raise JobError(job.text.error((*path, "columns"), f"column '{column}' is an identifier, which is dropped."))
+        if column in job.dropped:
+            what = "an identifier, which is" if column in job.file.columns.identifier else "declared as"
+            raise JobError(job.text.error((*path, "columns"), f"column '{column}' is {what} dropped."))
 
 
 def _under(job: Job, path: tuple[str | int, ...], check: Any) -> None:
@@ -207,7 +261,7 @@ def _under(job: Job, path: tuple[str | int, ...], check: Any) -> None:
 
 
 def check_writable(place: Place) -> None:
-    """Refuse a local folder that this user cannot write to. A store tells only when it is tried."""
+    """Refuse a local folder that this user cannot write to. A store is asked by ``check_access``."""
     if not place.local:
         return
     folder = place.path
@@ -219,10 +273,14 @@ def check_writable(place: Place) -> None:
         raise AccessError(f"{place.url}: no permission to write to it. Check the rights of this user.")
 
 
-def _run_digest(job: Job, lake: Lake, key: Key) -> str:
-    """What makes two runs the same: the job, but for its folders, the input and the key."""
-    described = job.file.model_dump(exclude={"source", "target", "private", "key", "seed", "mask"}) | {
-        "mask": job.steps
-    }
+def _run_digest(job: Job, lake: Lake, key: Key, fitted: Sequence[SavedFit]) -> str:
+    """What makes two runs the same: the job, but for its folders, the input, the key, and fits that it takes."""
+    left_out = {"source", "target", "private", "key", "seed", "mask"}
+    if job.file.series is None:
+        left_out.add("series")  # runs of jobs without one are called as ever
+    if job.file.new is None:
+        left_out.add("new")
+    described = job.file.model_dump(exclude=left_out) | {"mask": job.steps}
+    described |= {"fitted": [one.digest for one in fitted]} if fitted else {}
     files = [[file.name, file.size, file.footer] for file in lake.files]
     return hmac.digest(key.subkey("run").secret, canonical([described, files]), "sha256").hex()[:32]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 from dpmask import __version__
 from dpmask.engine.cluster.connect import connected
 from dpmask.engine.guard import safe_error
 from dpmask.engine.progress import Watcher, listening
+from dpmask.engine.tasks import tasks_named
 from dpmask.errors import Interrupted
 from dpmask.job.events import PrivateLog, Recorder, Sink
+from dpmask.job.keys import hidden_key
 from dpmask.job.metrics import exposition, metrics_file
-from dpmask.job.model import read_job
+from dpmask.job.model import Job, read_job
 from dpmask.job.outcome import Outcome
-from dpmask.job.prepare import folders
+from dpmask.job.prepare import alone_in, check_access, folders
 from dpmask.job.stages import JobRun, run
 from dpmask.job.warm_up import compiling_announced
 from dpmask.lake.storage import Place
@@ -29,10 +33,13 @@ _INTERRUPTED = {
 def run_job(
     url: str,
     *,
+    settings: Sequence[str] = (),
     scheduler: str | None = None,
     cluster: str | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    trial: bool = False,
+    fitted: str | None = None,
     sign: str | None = None,
     metrics: str | None = None,
     watcher: Watcher | None = None,
@@ -40,29 +47,43 @@ def run_job(
 ) -> Outcome:
     """Run a job. The outcome, with its ``exit_code``, is also written to the private folder.
 
-    ``watcher`` follows the run's progress, ``record`` gets each of its events; ``metrics`` is a file for Prometheus.
+    ``settings`` change the job file, such as ``source=lake/2026-11/``. ``fitted`` is a folder with fits of its steps
+    (``dpmask fit``), to mask by in place of its own. ``watcher`` follows the run's progress,
+    ``record`` gets each of its events; ``metrics`` is a file for Prometheus.
     """
     log = PrivateLog()
     recorder = Recorder(watcher, [*([record] if record else []), log])
     figures: Place | None = None
-    try:
-        figures = metrics_file(metrics) if metrics is not None else None
-        recorder.add(job=Place(url).url)  # one with a password is refused, and shown nowhere
-        recorder.event("start", job=url, version=__version__)
-        job = read_job(url)
-        recorder.add(name=job.file.name)
-        _, log.place = folders(job)
-        log.place.make_private()
-        (log.place / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
-        signer = read_private_key(sign) if sign else None
-        with listening(recorder.passes, recorder.retried), connected(scheduler, cluster), compiling_announced(job):
-            run(JobRun(job, recorder, overwrite, signer, resume))
-    except KeyboardInterrupt:
-        _fail(recorder, Interrupted(_INTERRUPTED[recorder.outcome.stage in {"publish", "verify"}]))
-    except Exception as error:
-        _fail(recorder, error)
-    _write_results(log.place, figures, recorder)
+    with ExitStack() as stack:
+        try:
+            figures = metrics_file(metrics) if metrics is not None else None
+            job = _begun(url, settings, recorder, log, stack)
+            signer = read_private_key(sign) if sign else None
+            stack.enter_context(hidden_key(job.file.key))
+            stack.enter_context(tasks_named(job.file.name))
+            with listening(recorder.passes, recorder.retried), connected(scheduler, cluster), compiling_announced(job):
+                run(JobRun(job, recorder, overwrite, signer, resume, trial, fitted))
+        except KeyboardInterrupt:
+            _fail(recorder, Interrupted(_INTERRUPTED[recorder.outcome.stage in {"publish", "verify"}]))
+        except Exception as error:
+            _fail(recorder, error)
+        _write_results(log.place, figures, recorder)
     return recorder.outcome
+
+
+def _begun(url: str, settings: Sequence[str], recorder: Recorder, log: PrivateLog, stack: ExitStack) -> Job:
+    """The job, once it has its private folder to itself; a run that has not leaves nothing there."""
+    recorder.add(job=Place(url).url)  # one with a password is refused, and shown nowhere
+    recorder.event("start", job=url, version=__version__)
+    job = read_job(url, settings)
+    recorder.add(name=job.file.name)
+    check_access(job)
+    _, private = folders(job)
+    private.make_private()
+    stack.enter_context(alone_in(private))
+    log.place = private
+    (private / _RESULT).write(json.dumps({"status": "running", "name": job.file.name}).encode())
+    return job
 
 
 def _fail(recorder: Recorder, error: Exception) -> None:

@@ -1,11 +1,14 @@
-"""The stages of a run: read, mask, measure, decide, publish, verify. The target stays as it was until the decision."""
+"""The stages of a run: read, mask, measure, decide, shuffle, publish, verify.
+
+The target stays as it was until the decision.
+"""
 
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -15,20 +18,28 @@ from dpmask.engine.journal import flush
 from dpmask.errors import DpmaskError, InputError, PolicyRefusal, StorageError, TargetError, VerificationError
 from dpmask.job.account import Account, account
 from dpmask.job.checkpoint import Checkpoint
+from dpmask.job.decision import Decision, measure_and_judge
 from dpmask.job.events import Recorder
-from dpmask.job.measures import takers
+from dpmask.job.fit import draws_of, fitted_steps, saved_steps
+from dpmask.job.gate import near_unique
 from dpmask.job.model import Job
 from dpmask.job.outcome import Resumed
-from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared, in_the_way, open_lake, prepare
+from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared, in_the_way, prepare
+from dpmask.job.series import CheckedSeries
 from dpmask.lake.storage import Place
+from dpmask.release.attestation import attestation
+from dpmask.release.folder import BlockFiles, Folder, StagedFile
+from dpmask.release.gate import closed
 from dpmask.release.manifest import build, check_signature
-from dpmask.release.policy import Verdict, judge
-from dpmask.release.publish import clear_leftovers, page_path, publish, release_id, statement_path
-from dpmask.release.staging import Folder, Observation, StagedFile, stage, staged_table
+from dpmask.release.publish import alone_at, clear_leftovers, page_path, publish, release_id, statement_path
+from dpmask.release.shuffled import shuffled_folder
+from dpmask.release.staging import Observation, stage, staged_table
 from dpmask.release.verify import verify
+from dpmask.report.compared import ComparedTables
 from dpmask.report.comparison import Comparison, comparison, merge_counts
 from dpmask.report.page import public_page, report_page
 from dpmask.report.statement import statement
+from dpmask.results import plain
 from dpmask.table.table import Table
 
 _REPORT = "report.html"
@@ -43,6 +54,9 @@ class JobRun:
     overwrite: bool = False
     signer: Ed25519PrivateKey | None = None
     resume: bool = False
+    trial: bool = False
+    fitted: str | None = None
+    """A folder with the fits of its steps."""
 
     def signed(self, manifest: dict[str, Any]) -> bool:
         """Whether a manifest is signed as this run would sign it."""
@@ -58,15 +72,22 @@ class JobRun:
 def run(this: JobRun) -> None:
     """Take a job through all its stages; the recorder has the outcome."""
     with this.recorder.during("read"):
-        prepared = prepare(this.job, overwrite=this.overwrite)
+        public_key = this.signer.public_key() if this.signer else None
+        saved = saved_steps(this.job, this.fitted) if this.fitted else ()
+        prepared = prepare(this.job, overwrite=this.overwrite, trial=this.trial, signer=public_key, fitted=saved)
         size = sum(file.size for file in prepared.lake.files)
-        this.recorder.add(run=prepared.run, source_rows=prepared.lake.rows, source_bytes=size)
+        this.recorder.add(run=prepared.run, trial=this.trial, source_rows=prepared.lake.rows, source_bytes=size)
+        if prepared.findings():
+            raise closed(prepared.findings())
     checkpoint = Checkpoint(prepared)
-    with _folder(prepared).locked():
-        if not _already_released(this, prepared):
-            this.recorder.add(checkpoint=checkpoint.place.full_url)
+    if not _already_released(this, prepared):
+        this.recorder.add(checkpoint=checkpoint.place.full_url)
+        try:
             _release(this, prepared, checkpoint)
-        _clear(this, prepared, checkpoint)
+        except PolicyRefusal:  # a retry cannot help
+            _clear(this, prepared, checkpoint)
+            raise
+    _clear(this, prepared, checkpoint)
 
 
 def _folder(prepared: Prepared) -> Place:
@@ -77,10 +98,13 @@ def _folder(prepared: Prepared) -> Place:
 def _release(this: JobRun, prepared: Prepared, checkpoint: Checkpoint) -> None:
     """All stages after reading; a failure leaves a checkpoint to go on from."""
     folder, recorder = _folder(prepared), this.recorder
+    identifying = near_unique(this.job, prepared.lake)
+    if identifying:
+        raise closed(identifying)
     with checkpoint.journal(resume=this.resume) as journal:
         done = mask_and_measure(this, prepared, folder, compared=True)
         with recorder.during("decide"):
-            found = account(prepared, done.fitted, done.masked.rows, done.results, done.verdicts)
+            found = account(prepared, done.fitted, done.masked.rows, done.decision, done.compared.leverages)
             (folder / _REPORT).write(report_page(vars(found), done.compared).encode())
             recorder.add(
                 report=(folder / _REPORT).full_url,
@@ -89,16 +113,24 @@ def _release(this: JobRun, prepared: Prepared, checkpoint: Checkpoint) -> None:
                 steps=found.steps,
                 resumed=Resumed(passes=journal.passes, files=journal.files),
             )
-    broken = [one for one in done.verdicts if not one.held]
-    if broken:
-        _clear(this, prepared, checkpoint)
-        raise _refusal(broken)
-    with recorder.during("publish"):
-        _publish(this, prepared, done, found)
-        source = {"versions": prepared.versions, "key": prepared.key.fingerprint}
-        (folder / SOURCE).write(json.dumps(source).encode())
-    with recorder.during("verify"):
-        _verify(this, prepared)
+        held = all(one.held for one in found.policy)
+        if held and done.series is not None and not this.trial:
+            done = replace(done, rows=_kept_rows(prepared, done))
+        if held and prepared.job.file.order == "shuffled":
+            with recorder.during("shuffle"):
+                done = replace(done, files=done.folder.released(done.files))
+                recorder.add(resumed=Resumed(passes=journal.passes, files=journal.files))
+                flush()
+    if not held:
+        raise done.decision.refusal()
+    with ExitStack() as stack:
+        with recorder.during("publish"):
+            _require_same_source(prepared)
+            stack.enter_context(alone_at(prepared.target, prepared.standing))
+            _publish(this, prepared, done, found)
+            (folder / SOURCE).write(json.dumps({"versions": prepared.versions}).encode())
+        with recorder.during("verify"):
+            _verify(this, prepared)
 
 
 def _clear(this: JobRun, prepared: Prepared, checkpoint: Checkpoint) -> None:
@@ -116,12 +148,18 @@ class Measured:
     folder: Folder
     files: Sequence[StagedFile]
     masked: Table
-    results: Mapping[str, Any]
-    judged: Mapping[str, Any]
-    """The results, and the figures of the methods, by name: what a policy may refer to."""
-    verdicts: Sequence[Verdict]
-    compared: dict[str, Any]
+    decision: Decision
+    compared: ComparedTables
     """Distributions and correlations, if they were asked for."""
+    series: CheckedSeries | None = None
+    rows: dict[str, Any] | None = None
+    """What the ledger keeps of each person, where releases of a series cannot be counted exactly."""
+
+
+def _kept_rows(prepared: Prepared, done: Measured) -> dict[str, Any] | None:
+    assert done.series is not None
+    masked = staged_table(done.masked, prepared.columns, done.folder)
+    return done.series.kept(prepared.job, prepared.run, prepared.lake, masked, done.fitted)
 
 
 def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: bool = False) -> Measured:
@@ -129,12 +167,15 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
 
     With ``compared``, distributions and correlations are counted in the same pass, for the report.
     """
-    job = prepared.job
     with this.recorder.during("mask"):
-        table, fitted = _fit(prepared)
-        folder = Folder(own / STAGING, own / PAIRING, _order_key(prepared, fitted))
-        warned = [warning for step in fitted for warning in step.warnings()]
-        this.recorder.add(warnings=warned + _not_attacked(job) + _key_used_before(prepared))
+        draws = draws_of(prepared)
+        series = None if prepared.series is None else prepared.series.checked(prepared.job, prepared.lake)
+        methods = prepared.job.methods if series is None else series.methods
+        table, fitted = fitted_steps(prepared, draws, methods)
+        folder = _staging_folder(prepared.job, own, table, draws.subkey("order"))
+        warned = [warning for step in fitted if not step.reused for warning in step.warnings()]
+        warned += [] if series is None else series.warnings(fitted)
+        this.recorder.add(warnings=warned)
         found = _comparison(prepared, table) if compared else None
         observation = Observation(found.before, found.after, merge_counts) if found else Observation()
         files, summaries = stage(prepared.lake, table, prepared.columns, folder, observation)
@@ -142,40 +183,18 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
         this.recorder.add(rows=table.rows)
     with this.recorder.during("measure"):
         masked = staged_table(table, prepared.columns, folder)
-        results = {name: take() for name, take in takers(prepared.lake, masked, job.measures).items()}
-        figures = {name: step.figures for name, step in zip(job.names, fitted, strict=True) if step.method.judged}
-        judged = figures | results
-    verdicts = [judge(rule, judged[rule.measure]) for rule in job.rules]
-    return Measured(fitted, folder, files, table, results, judged, verdicts, found.result(*summaries) if found else {})
+        decision = measure_and_judge(prepared.job, prepared.lake, masked, fitted, series)
+        this.recorder.add(warnings=[*warned, *decision.untried])
+    compared_tables = found.result(*summaries) if found else ComparedTables()
+    return Measured(fitted, folder, files, table, decision, compared_tables, series)
 
 
-def _fit(prepared: Prepared) -> tuple[Table, list[Any]]:
-    """Fit each method to the table as masked by those before it; its key is bound to what theirs are bound to.
-
-    A step cannot bind its draws to columns that another has changed, as these are exact only to rounding.
-    """
-    table: Table = prepared.lake
-    fitted: list[Any] = []
-    for number, method in enumerate(prepared.job.methods):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they are in the outcome
-            purpose = " ".join([f"mask[{number}]", *(before.key.fingerprint for before in fitted)])
-            step = method.fit(table, key=prepared.subkey(purpose))
-        fitted.append(step)
-        table = table.masked_by(step)
-    return table, fitted
-
-
-def _order_key(prepared: Prepared, fitted: list[Any]) -> Subkey | None:
-    """The key of the rows' order: bound to what the steps are bound to, so that no two releases line up."""
-    if prepared.job.file.order == "input":
-        return None
-    return prepared.subkey("order " + " ".join(step.key.fingerprint for step in fitted))
-
-
-def _refusal(broken: list[Verdict]) -> PolicyRefusal:
-    lines = [f"  {one.rule.text}: it is {one.judged:.6g}" for one in broken]
-    return PolicyRefusal("\n".join(["The policy forbids this release; nothing was published.", *lines]))
+def _staging_folder(job: Job, own: Place, table: Table, key: Subkey) -> Folder:
+    """Where blocks are staged, by the order of the release, under a key of its own, so that no two releases line up."""
+    staging, pairing = own / STAGING, own / PAIRING
+    if job.file.order == "shuffled":
+        return shuffled_folder(staging, pairing, key, table)
+    return BlockFiles(staging, pairing, None if job.file.order == "input" else key)
 
 
 def _comparison(prepared: Prepared, table: Table) -> Comparison:
@@ -185,25 +204,47 @@ def _comparison(prepared: Prepared, table: Table) -> Comparison:
     return comparison(prepared.lake, table, masked, sorted(both, key=lambda name: name not in masked))
 
 
+def _require_same_source(prepared: Prepared) -> None:
+    if prepared.source_changed():
+        raise InputError(f"{prepared.job.shown_source}: changed while the run was under way. Nothing was published.")
+
+
 def _publish(this: JobRun, prepared: Prepared, done: Measured, found: Account) -> None:
-    if prepared._replace(lake=open_lake(prepared.job)).versions != prepared.versions:
-        raise InputError(f"{prepared.job.file.source}: changed while the run was under way. Nothing was published.")
     files, public, old = done.files, found.public(), prepared.standing
     identity, drawn = release_id(prepared.run, files), [step.solution_exhibits for step in found.steps]
     documents = {
         statement_path(identity): statement(public, identity).encode(),
         page_path(identity): public_page(public, identity, found.public_measures, drawn, done.compared).encode(),
     }
-    manifest = build(public, identity, files, documents, this.signer)
     if old is not None and not this.overwrite:
         if old.manifest is not None and old.manifest["release"] == identity and this.signed(old.manifest):
             _record_already_released(this, prepared)
             return
         raise in_the_way(prepared.target)
+    if done.series is not None and not this.trial:
+        public["series"] = done.series.entered(_entry_of(prepared, done, identity), done.fitted, this.signer)
+    manifest = build(public, identity, files, documents, this.signer)
     names = [file.name for file in files]
-    publish(prepared.target, prepared.run, done.folder.staging, names, documents, manifest, identity, old)
+    documents |= attestation(manifest, this.signer)
+    publish(prepared.target, done.folder.staging, names, documents, manifest, identity, old)
     size = sum(file.bytes for file in files)
     this.recorder.add(status="released", release=prepared.target.full_url, files=len(files), release_bytes=size)
+
+
+def _entry_of(prepared: Prepared, done: Measured, identity: str) -> dict[str, Any]:
+    """What the ledger of a series keeps of a release, beside its people and cuts."""
+    gate = done.decision.gate
+    return {
+        "name": prepared.job.file.name,
+        "run": prepared.run,
+        "release": identity,
+        "rows": done.masked.rows,
+        "columns": prepared.columns,
+        "kept": done.rows,
+        "source": prepared.versions,
+        "key": prepared.key.fingerprint,
+        "risk": {field: plain(getattr(gate, field)) for field in gate.judged},
+    }
 
 
 def _verify(this: JobRun, prepared: Prepared) -> None:
@@ -219,9 +260,9 @@ def _already_released(this: JobRun, prepared: Prepared) -> bool:
     old = prepared.standing
     if old is None or old.manifest is None or old.run != prepared.run:
         return False
-    if any(run != prepared.run for run in old.publishing):
-        raise TargetError(f"{prepared.target.url}: another run is publishing here, or died doing so. Check first.")
-    clear_leftovers(prepared.target, old.manifest)
+    if prepared.series is not None and prepared.series.own is None and not this.trial:
+        raise prepared.series.lost(prepared.target)
+    clear_leftovers(prepared.target, old, old.manifest)
     if not _same_versions(prepared):
         return False
     try:
@@ -249,25 +290,6 @@ def _same_versions(prepared: Prepared) -> bool:
     """Whether the source files are known to be the ones that were released."""
     known = _source_of(_folder(prepared) / SOURCE)
     return bool(known.get("versions") == prepared.versions)
-
-
-def _not_attacked(job: Job) -> list[str]:
-    """A warning for each step that a known attack undoes, if the job does not measure that attack."""
-    taken = {measure.measure for measure in job.measures}
-    attacks = [(step["method"], method.undone_by) for step, method in zip(job.file.mask, job.methods, strict=True)]
-    return [
-        f"An intruder who knows a few records may undo {method}, and the job does not measure it. Add measure: {attack}"
-        for method, attack in attacks
-        if attack is not None and attack not in taken
-    ]
-
-
-def _key_used_before(prepared: Prepared) -> list[str]:
-    """A warning if this key was used for another release: shared draws show how the originals of both differ."""
-    others = [name for name in prepared.private.files() if name.endswith(f"/{SOURCE}") and prepared.run not in name]
-    if not any(_source_of(prepared.private / name).get("key") == prepared.key.fingerprint for name in others):
-        return []
-    return ["This key was used for another release from this private folder. Take a new key for each release."]
 
 
 def _source_of(place: Place) -> dict[str, Any]:

@@ -7,36 +7,31 @@ the private folder under the digest of job, input and key, so a sweep that was s
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-import yaml
-
 from dpmask.engine.progress import Watcher
-from dpmask.errors import InputError, JobError
+from dpmask.errors import InputError, JobError, StorageError
 from dpmask.job.events import Recorder
-from dpmask.job.job_text import JobText, KeyPath
+from dpmask.job.job_text import JobText, KeyPath, parse_setting
 from dpmask.job.model import Job, understood
-from dpmask.job.prepare import Prepared, folders, prepare
+from dpmask.job.prepare import Prepared, check_access, folders, prepare
 from dpmask.job.stages import JobRun, mask_and_measure
+from dpmask.lake.locks import locked
 from dpmask.lake.storage import Place
+from dpmask.release.gate import GATE, GateRisk
 from dpmask.release.policy import Rule, judge
-from dpmask.report.page import map_page
+from dpmask.report.sweep_map import Sweep, SweepPoint, map_page, typed_line
 
-_OVER = re.compile(r"\s*([^=]+?)\s*=\s*(.+)\s*", re.DOTALL)
 _KEPT = "sweep"
-_POINT = ("run", "values", "holds", "broken", "about")
-_PART = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 class Axis(NamedTuple):
-    """One parameter and the values it takes."""
+    """One parameter, or several that always agree, and the values it takes."""
 
     name: str
-    path: KeyPath
+    paths: list[KeyPath]
     values: list[Any]
 
 
@@ -53,60 +48,66 @@ class Goal(NamedTuple):
 
 
 def parse_axis(text: str) -> Axis:
-    """An axis as it is typed: ``mask[0].k=3,5,10``; values are YAML."""
-    match = _OVER.fullmatch(text)
-    problem = f"--over {text}: must be PATH=VALUE,VALUE,... such as mask[0].k=3,5,10."
-    if not match:
-        raise JobError(problem)
-    try:
-        values = yaml.safe_load(f"[{match[2]}]")
-    except yaml.YAMLError:
-        raise JobError(problem) from None
-    path = tuple(int(index) if index else name for name, index in _PART.findall(match[1]))
-    return Axis(match[1], path, values)
+    """An axis as it is typed: ``mask[0].k=3,5,10``, or ``mask[0].guide.clusters+measure[0].clusters=4,6``."""
+    return Axis(*parse_setting(text, "--over", "PATH=VALUE,VALUE,... such as mask[0].k=3,5,10", several=True))
 
 
 def sweep(
     url: str,
     over: Sequence[str],
     *,
+    settings: Sequence[str] = (),
     risk: str | None = None,
     loss: str | None = None,
     report: str | None = None,
     progress: Callable[[str], None] = lambda text: None,
-) -> dict[str, Any]:
-    """All points of a sweep, the frontier among them, and the recommended one; also drawn as a map."""
-    text = JobText(url)
+) -> Sweep:
+    """All points of a sweep, which a page shows as a map, too.
+
+    Parameters
+    ----------
+    url
+        The job file.
+    over
+        Parameters and their values, such as ``mask[0].k=3,5,10``; all combinations are taken. Parameters that must
+        agree are joined by ``+``.
+    settings
+        Changes to the job file, such as ``source=lake/2026-11/``.
+    risk, loss
+        What to compare points by, as a policy would name it; by default the first measured rate, and loss.
+    report
+        Where to draw the map; ``sweep/map.html`` in the private folder by default.
+    progress
+        Called with a line of text for each point and stage.
+
+    Returns
+    -------
+    Sweep
+        The points, the frontier among them and the recommended one; a chart in notebooks.
+    """
+    text = JobText(url, settings)
     axes = [parse_axis(one) for one in over]
     jobs = [_at(text, axes, values) for values in product(*(axis.values for axis in axes))]
     goals = _goals(jobs[0][1], risk, loss)
-    points: list[dict[str, Any]] = []
+    check_access(jobs[0][1])
+    points = []
     for number, (values, job) in enumerate(jobs, start=1):
-        progress(f"{number} of {len(jobs)}: {_line(values)}")
-        points.append({"parameters": values, "typed": _typed(values), **_point(job, goals, progress)})
-    for point in points:
-        point["frontier"] = not any(_beats(other, point) for other in points)
-    best = _best(points)
-    swept = {
-        "name": jobs[0][1].file.name,
-        "risk": goals[0].name,
-        "loss": goals[1].name,
-        "points": points,
-        "recommended": best,
-        "recommendation": _recommendation(points, best, goals),
-    }
+        progress(f"{number} of {len(jobs)}: {typed_line(values)}")
+        points.append(_point(job, values, goals, progress))
     place = Place(report) if report is not None else folders(jobs[0][1])[1] / _KEPT / "map.html"
-    place.write(map_page({**swept, "about": points[0]["about"]}).encode())
-    for point in points:
-        del point["about"]  # the same for all, and for the page only
-    return {**swept, "report": place.full_url}
+    swept = Sweep(
+        name=jobs[0][1].file.name, risk=goals[0].name, loss=goals[1].name, points=tuple(points), report=place.full_url
+    )
+    place.write(map_page(swept).encode())
+    return swept
 
 
 def _at(text: JobText, axes: Sequence[Axis], values: Sequence[Any]) -> tuple[dict[str, Any], Job]:
     """The job with these values in place of its own."""
     changed = text
     for axis, value in zip(axes, values, strict=True):
-        changed = changed.changed(axis.path, value)
+        for path in axis.paths:
+            changed = changed.changed(path, value)
     return {axis.name: value for axis, value in zip(axes, values, strict=True)}, understood(changed)
 
 
@@ -114,7 +115,9 @@ def _goals(job: Job, risk: str | None, loss: str | None) -> tuple[Goal, Goal]:
     """What to compare by: as asked for, else the first measure of each kind, else a method's own loss."""
     judged = {measure.name: measure.judged for measure in job.measures}
     judged |= {name: method.judged for name, method in zip(job.names, job.methods, strict=True) if method.judged}
+    judged[GATE] = GateRisk.judged
     risks = [Goal(m.name, "rate") for m in job.measures if "rate" in m.judged]
+    risks.append(Goal(GATE, "linkage"))
     losses = [
         Goal(m.name, "value") for m in job.measures if "value" in m.judged and not m.definition.result.larger_is_better
     ]
@@ -135,25 +138,36 @@ def _goal(kind: str, asked: str | None, found: Sequence[Goal], judged: Mapping[s
     return found[0]
 
 
-def _point(job: Job, goals: Sequence[Goal], progress: Callable[[str], None]) -> dict[str, Any]:
+def _point(
+    job: Job, parameters: Mapping[str, Any], goals: tuple[Goal, Goal], progress: Callable[[str], None]
+) -> SweepPoint:
     """What one point came to: as it was kept, or measured now."""
-    prepared = prepare(job, overwrite=True)
+    prepared = prepare(job, overwrite=True, trial=True)
     kept = prepared.private / _KEPT / f"{prepared.run}.json"
     try:
         found = json.loads(kept.read())
-        if found["versions"] == prepared.versions and {goal.name for goal in goals} <= set(found["values"]):
-            point = {key: found[key] for key in _POINT} | _axes(found, goals)
+        if found["versions"] == prepared.versions:
+            point = _from_kept(found, parameters, goals)
             progress("  measured before")
             return point
     except (InputError, ValueError, KeyError, TypeError):
         pass
     found = _measured(prepared, progress)
     kept.write(json.dumps(found).encode())
-    return {key: found[key] for key in _POINT} | _axes(found, goals)
+    return _from_kept(found, parameters, goals)
 
 
-def _axes(found: Mapping[str, Any], goals: Sequence[Goal]) -> dict[str, float]:
-    return {"risk": found["values"][goals[0].name], "loss": found["values"][goals[1].name]}
+def _from_kept(found: Mapping[str, Any], parameters: Mapping[str, Any], goals: tuple[Goal, Goal]) -> SweepPoint:
+    risk, loss = (found["values"][goal.name] for goal in goals)
+    return SweepPoint(
+        parameters=parameters,
+        run=found["run"],
+        values=found["values"],
+        broken=tuple(found["broken"]),
+        risk=risk,
+        loss=loss,
+        about=found["about"],
+    )
 
 
 class _Stages(Watcher):
@@ -169,64 +183,22 @@ class _Stages(Watcher):
 def _measured(prepared: Prepared, progress: Callable[[str], None]) -> dict[str, Any]:
     """Mask, measure and judge, in a folder of its own: a release of the same job is not touched. No file is kept."""
     own = prepared.private / _KEPT / prepared.run
-    with own.locked():
+    with locked(
+        own, StorageError(f"{own.url}: another sweep measures this very point. Wait for it, then run it again.")
+    ):
         done = mask_and_measure(JobRun(prepared.job, Recorder(_Stages(progress))), prepared, own)
     own.clear()
     values = {
         f"{name}.{field}": judge(Rule("", name, field, "<=", 0.0), result).judged
-        for name, result in done.judged.items()
+        for name, result in done.decision.judged.items()
         for field in result.judged
         if getattr(result, field) is not None
     }
-    broken = [one.rule.text for one in done.verdicts if not one.held]
+    broken = [one.rule.text for one in done.decision.verdicts if not one.held]
     return {
         "run": prepared.run,
         "versions": prepared.versions,
         "values": values,
-        "holds": not broken,
         "broken": broken,
-        "about": {name: one.described() for name, one in done.judged.items()},
+        "about": {name: one.described() for name, one in done.decision.judged.items()},
     }
-
-
-def _beats(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether a point risks and loses no more than another, and one of them less."""
-    no_worse = one["risk"] <= other["risk"] and one["loss"] <= other["loss"]
-    return bool(no_worse and (one["risk"], one["loss"]) != (other["risk"], other["loss"]))
-
-
-def _best(points: Sequence[Mapping[str, Any]]) -> int | None:
-    """The point with least loss that satisfies the policy; of several, the one with least risk, then the first."""
-    allowed = [number for number, point in enumerate(points) if point["holds"]]
-    return min(allowed, key=lambda number: (points[number]["loss"], points[number]["risk"]), default=None)
-
-
-def _typed(values: Mapping[str, Any]) -> dict[str, str]:
-    """Values as one would type them: lists and whole steps in YAML, on one line."""
-    form: Any = {"default_flow_style": True, "sort_keys": False, "allow_unicode": True, "width": math.inf}
-    return {
-        name: yaml.safe_dump(value, **form).strip() if isinstance(value, dict | list) else str(value)
-        for name, value in values.items()
-    }
-
-
-def _line(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in _typed(values).items())
-
-
-def _recommendation(points: Sequence[Mapping[str, Any]], best: int | None, goals: Sequence[Goal]) -> str:
-    risk, loss = goals
-    if best is None:
-        least = min(points, key=lambda point: point["risk"])
-        return (
-            f"No point satisfies the policy. The least {risk.name} is {least['risk']:.4g}, at "
-            f"{_line(least['parameters'])}, where it breaks: {'; '.join(least['broken'])}. Mask more strongly, or take "
-            "another method."
-        )
-    point = points[best]
-    passed = sum(one["holds"] for one in points)
-    return (
-        f"Take {_line(point['parameters'])}: of the {passed} of {len(points)} points that satisfy the policy it loses "
-        f"least, {loss.name} {point['loss']:.4g}, at {risk.name} {point['risk']:.4g} (by its upper 95 % limit where it "
-        "was sampled)."
-    )

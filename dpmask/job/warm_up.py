@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dpmask.engine.passes import threads
+from dpmask.engine.dispatch import threads
 from dpmask.engine.progress import current
 from dpmask.job.model import Job
 from dpmask.kernels.kernel_cache import kept_kernels, kept_size, watching, writable_folder
-from dpmask.kernels.warm_up import Task, all_tasks, cold
+from dpmask.kernels.warm_up import KernelUse, Task, all_tasks, cold
+from dpmask.measures.measure import MeasureRequest
+from dpmask.report.page import load_templates
 
-_EVERY_RUN = ("draws", "moments", "histogram")
-_CRISP = (Task("fuzzy", 1.0), Task("starts"), Task("labels"))
-_METHODS: dict[str, tuple[Task, ...]] = {
-    "noise": (Task("normals"),),
-    "microaggregation": (Task("mdav"), Task("labels")),
-    "refinement": (Task("refinement"),),
-    "membership_transform": (Task("membership"),),
-    "rotation": (Task("rotation"), Task("normals")),
-    "regression_synthesis": (Task("regression"), Task("fuzzy", 2.0), Task("memberships", 2.0), Task("starts")),
-    "ipso": (Task("regression"), Task("normals")),
-}
-_MEASURES: dict[str, tuple[Task, ...]] = {
-    "distance_linkage": (Task("linkage"),),
-    "interval_disclosure": (Task("order"),),
-    "attribute_inference": (Task("neighbours"),),
-    "probabilistic_information_loss": (Task("order"),),
-    "kolmogorov_smirnov": (Task("order"),),
-    "total_variation": (Task("order"),),
-    "hellinger": (Task("order"),),
-    "misclassification": _CRISP,
-    "partition_agreement": _CRISP,
-}
-_PERHAPS: dict[str, tuple[Task, ...]] = {
-    "microaggregation": (Task("cells"),),
-    "refinement": (Task("order"), *_CRISP, Task("fuzzy", 1.2)),
-    "membership_transform": (Task("order"),),
-    "swapping": (Task("order"),),
-    "regression_synthesis": (
-        *(Task(name, m) for name in ("fuzzy", "memberships") for m in (1.5, 1.25, 1.1)),
-        *(Task("labels"), Task("normals")),
-    ),
-    "known_records": (Task("linkage"), Task("regression")),
-    "probabilistic_linkage": (Task("order"),),
-    "partition_agreement": (Task("fuzzy", 1.2),),
-}
-"""What some tables or parameters need besides: compiled ahead, not counted."""
+_EVERY_RUN = ("draws", "moments", "histogram", "linkage")
 
 
 class Warm(NamedTuple):
@@ -62,26 +27,17 @@ class Warm(NamedTuple):
     folder: str | None
 
 
-def tasks_of(job: Job, *, nulls: bool = False, perhaps: bool = False) -> list[Task]:
-    """What a job's steps and measures compile, with nulls in its source or without; or what they perhaps do, too."""
-    tasks = [Task(name) for name in (*_EVERY_RUN, *(["moments with gaps"] if nulls or perhaps else []))]
-    methods: Sequence[Any] = job.methods
-    for step, method in zip(job.file.mask, methods, strict=True):
-        tasks += _METHODS.get(step["method"], ())
-        if step["method"] == "fuzzy_microaggregation":
-            tasks += [Task(name, *method.clustering) for name in ("fuzzy", "closeness")]
-            tasks += [Task("draw", *method.drawing), *map(Task, ("starts", "labels", "cells", "small groups"))]
-    for one in job.measures:
-        tasks += _MEASURES.get(one.measure, ())
-        if one.measure == "cluster_distance":
-            tasks += [Task("fuzzy", *_sharpness(one.parameters)), Task("starts")]
-    names = [*(step["method"] for step in job.file.mask), *(one.measure for one in job.measures)]
-    return tasks + [task for name in names for task in _PERHAPS.get(name, ())] if perhaps else tasks
+def tasks_of(job: Job, *, nulls: bool = False, sometimes: bool = False) -> list[Task]:
+    """What a job compiles, with nulls in its source or without; or what it compiles only sometimes, too."""
+    attacks = [MeasureRequest(name, name, {**one}) for method in job.methods for name, one in method.attacks().items()]
+    uses = [*(method.kernels for method in job.methods), *(_use(one) for one in (*job.measures, *attacks))]
+    tasks = [Task(name) for name in (*_EVERY_RUN, *(["moments with gaps"] if nulls or sometimes else []))]
+    tasks += [task for use in uses for task in use.always]
+    return tasks + [task for use in uses for task in use.sometimes] if sometimes else tasks
 
 
-def _sharpness(parameters: Any) -> tuple[float | None, float | None]:
-    entropy = parameters.get("entropy")
-    return (None, 1.0) if entropy is not None else (parameters.get("fuzziness") or 2.0, None)
+def _use(one: MeasureRequest) -> KernelUse:
+    return one.definition.kernels_for(one.parameters)
 
 
 def compile_seconds(job: Job, *, nulls: bool = False) -> tuple[int, float]:
@@ -93,11 +49,11 @@ def compile_seconds(job: Job, *, nulls: bool = False) -> tuple[int, float]:
 @contextmanager
 def compiling_announced(job: Job) -> Iterator[None]:
     """Say with the first kernel that a run compiles in this process why nothing else seems to happen."""
-    (kernels, _), report, announced = compile_seconds(job), current(), Lock()
+    report, announced = current(), Lock()
 
     def announce(_: str) -> None:
         if announced.acquire(blocking=False):
-            place = writable_folder()
+            kernels, place = compile_seconds(job)[0], writable_folder()
             kept = f"kept at {place}" if place else "not kept: no folder can be written, set NUMBA_CACHE_DIR to one"
             some = f"{kernels} kernels" if kernels else "a kernel"
             report(f"compiling {some}, once on this machine; {kept}", 0, 0)
@@ -112,7 +68,10 @@ def _missing(tasks: list[Task]) -> int:
 
 def warm_up(job: Job | None = None) -> Warm:
     """Compile what is not kept yet."""
-    waiting = cold(all_tasks() if job is None else tasks_of(job, perhaps=True))
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    waiting = cold(all_tasks() if job is None else tasks_of(job, sometimes=True))
     missing, report = _missing(waiting), current()
     if waiting:
         processes = min(threads(), len(waiting))
@@ -122,5 +81,6 @@ def warm_up(job: Job | None = None) -> Warm:
             for done, task in enumerate(as_completed(running), start=1):
                 task.result()
                 report("compile", done, len(running))
+    load_templates()
     folder = writable_folder()
     return Warm(missing, len(kept_kernels()), kept_size(), None if folder is None else str(folder))
