@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from dpmask.masking.microaggregation.fuzzy import FuzzyMicroaggregation as FuzzyMicroaggregation
     from dpmask.masking.microaggregation.mdav import Microaggregation as Microaggregation
     from dpmask.masking.noise import NoiseAddition as NoiseAddition
+    from dpmask.masking.of_households import OfHouseholds as OfHouseholds
+    from dpmask.masking.pseudonyms import Pseudonyms as Pseudonyms
     from dpmask.masking.refinement.method import TopDownRefinement as TopDownRefinement
     from dpmask.masking.rotation import RandomRotation as RandomRotation
+    from dpmask.masking.saved import load as load
     from dpmask.masking.swapping import RankSwapping as RankSwapping
     from dpmask.masking.synthesis.ipso import IPSO as IPSO
     from dpmask.masking.synthesis.regression import RegressionSynthesis as RegressionSynthesis
@@ -36,10 +39,13 @@ else:
         "MembershipTransform": "dpmask.masking.membership_transform",
         "Microaggregation": "dpmask.masking.microaggregation.mdav",
         "NoiseAddition": "dpmask.masking.noise",
+        "OfHouseholds": "dpmask.masking.of_households",
+        "Pseudonyms": "dpmask.masking.pseudonyms",
         "RandomRotation": "dpmask.masking.rotation",
         "RankSwapping": "dpmask.masking.swapping",
         "RegressionSynthesis": "dpmask.masking.synthesis.regression",
         "TopDownRefinement": "dpmask.masking.refinement.method",
+        "load": "dpmask.masking.saved",
         "read_lake": "dpmask.table.lake",
         "risk": "dpmask.risk",
         "utility": "dpmask.utility",

@@ -18,6 +18,19 @@ _CLUSTER = (
     click.option("--cluster", metavar="FILE", help="Work on the cluster this file describes; see cluster_config/."),
 )
 
+_SET = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a value of the job file, as in --set source=s3://lake/2026-11/ or --set mask[0].k=5; may be repeated.",
+)
+
+
+def of_job(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The job file, and what is changed in it."""
+    return click.argument("job", metavar="JOB.yaml")(_SET(command))
+
 
 def on_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that name the cluster that does the work."""
@@ -33,9 +46,11 @@ def working(scheduler: str | None, cluster: str | None) -> Iterator[Progress]:
     from dpmask.engine.progress import listening
 
     progress = Progress()
-    with listening(progress.passes), connected(scheduler, cluster):
-        yield progress
-    progress.close()
+    try:
+        with listening(progress.passes), connected(scheduler, cluster):
+            yield progress
+    finally:
+        progress.close()
 
 
 def with_exit_codes(command: Callable[..., Any]) -> Callable[..., Any]:

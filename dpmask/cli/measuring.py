@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from dpmask.cli.common import on_cluster, with_exit_codes, working
-from dpmask.terminal import echo, show_evaluation, show_sweep
+from dpmask.cli.common import of_job, on_cluster, with_exit_codes, working
+from dpmask.terminal import echo, show_attacks, show_evaluation, show_sweep
 
 
 @click.command()
-@click.argument("job", metavar="JOB.yaml")
+@of_job
 @click.option(
     "--over",
     multiple=True,
@@ -30,6 +30,7 @@ from dpmask.terminal import echo, show_evaluation, show_sweep
 @with_exit_codes
 def sweep(
     job: str,
+    settings: tuple[str, ...],
     over: tuple[str, ...],
     risk: str | None,
     loss: str | None,
@@ -42,12 +43,14 @@ def sweep(
 
     Points are kept in the private folder: run again, a sweep goes on where it was stopped.
     """
+    from dpmask.job.job_text import JobText
+    from dpmask.job.keys import hidden_key
     from dpmask.job.sweep import sweep as make_sweep
 
-    with working(scheduler, cluster) as progress:
-        swept = make_sweep(job, over, risk=risk, loss=loss, report=report, progress=progress.stage)
+    with hidden_key(JobText(job, settings).values.get("key")), working(scheduler, cluster) as progress:
+        swept = make_sweep(job, over, settings=settings, risk=risk, loss=loss, report=report, progress=progress.stage)
     if as_json:
-        echo(json.dumps(swept, indent=1))
+        echo(json.dumps(swept.to_dict(), indent=1))
         return
     show_sweep(swept)
 
@@ -75,6 +78,11 @@ def _names(_context: Any, _option: Any, given: tuple[str, ...]) -> list[str]:
 @_columns("--columns", "Columns to compare. Default: all numeric ones that both have.")
 @_columns("--quasi", "Quasi-identifiers, taken jointly, to measure groups by.")
 @_columns("--sensitive", "What an intruder wants to learn of a group.")
+@click.option(
+    "--cuts",
+    metavar="RELEASE",
+    help="The release whose manifest says what labels stand for. Default: that of MASKED, if it is one.",
+)
 @click.option("--json", "json_file", metavar="FILE", help="Write all numbers to this file; - prints them.")
 @click.option("--report", metavar="FILE", help="Draw all of it, and the columns before and after, on one HTML page.")
 @on_cluster
@@ -86,6 +94,7 @@ def evaluate(
     columns: list[str],
     quasi: list[str],
     sensitive: list[str],
+    cuts: str | None,
     json_file: str | None,
     report: str | None,
     scheduler: str | None,
@@ -102,21 +111,65 @@ def evaluate(
             columns=columns,
             quasi=quasi,
             sensitive=sensitive,
+            cuts=cuts,
             report=report,
         )
     if json_file is not None:
-        _write_json(found, json_file)
+        _write_json(found.to_dict(), json_file)
     if json_file != "-":
         show_evaluation(found)
         if report is not None:
             echo(f"Report: {report}")
 
 
+@click.command()
+@click.argument("release")
+@click.option("--register", required=True, metavar="ORIGINAL", help="The lake with the originals of these people.")
+@click.option(
+    "--paired-by",
+    required=True,
+    metavar="FOLDER | COLUMN",
+    help="The private folder of the run that made the release, or a column that is unique in both: to score by.",
+)
+@click.option(
+    "--with",
+    "others",
+    nargs=2,
+    multiple=True,
+    metavar="RELEASE FOLDER",
+    help="Another release of the same people and the private folder of its run, to attack both together; may be given "
+    "several times.",
+)
+@click.option("--sample", default=20_000, show_default=True, type=click.IntRange(1), help="Records to attack, at most.")
+@click.option("--json", "json_file", metavar="FILE", help="Write all numbers to this file; - prints them.")
+@on_cluster
+@with_exit_codes
+def attack(
+    release: str,
+    register: str,
+    paired_by: str,
+    others: tuple[tuple[str, str], ...],
+    sample: int,
+    json_file: str | None,
+    scheduler: str | None,
+    cluster: str | None,
+) -> None:
+    """Attack a release as somebody would who has its public folder and a register of its people."""
+    from dpmask.job.attack import attack as make_attack
+
+    with working(scheduler, cluster):
+        found = make_attack(release, register, paired_by=paired_by, others=others, sample=sample)
+    if json_file is not None:
+        _write_json(found.to_dict(), json_file)
+    if json_file != "-":
+        show_attacks(found)
+
+
 def _write_json(found: dict[str, Any], path: str) -> None:
-    text = json.dumps(found, indent=1, ensure_ascii=False)
     if path == "-":
-        echo(text)
+        echo(json.dumps(found, indent=1))
         return
+    text = json.dumps(found, indent=1, ensure_ascii=False)
     from dpmask.lake.storage import Place
 
     Place(path).write(text.encode() + b"\n")

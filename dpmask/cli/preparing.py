@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 
 import click
 
 from dpmask.cli.common import on_cluster, with_exit_codes, working
+from dpmask.errors import printable
 from dpmask.terminal import Progress, count, echo, echo_error
 
 
@@ -44,6 +46,25 @@ def _whole_number(text: str) -> int:
 
 
 @click.command()
+@click.argument("folder", default=".")
+@with_exit_codes
+def init(folder: str) -> None:
+    """Copy the ready jobs and cluster files into FOLDER, to begin with: jobs/ and cluster_config/.
+
+    Nothing is overwritten: a file that is there is left as it is, and named.
+    """
+    from dpmask.job.shipped import copy_shipped
+
+    written = 0
+    for one in copy_shipped(folder):
+        written += one.written
+        echo(one.path if one.written else f"{one.path} is there already, and was left as it is")
+    there = "" if folder == "." else f"cd {shlex.quote(printable(folder))} && "
+    begin = f"{there}dpmask generate lake/ && dpmask plan jobs/public_use_file/job.yaml"
+    echo(f"Wrote {count(written, 'file')}. To begin: {begin}")
+
+
+@click.command()
 @click.argument("folder")
 @click.option("--days", default=365, show_default=True, help="How long they are good for.")
 @with_exit_codes
@@ -72,9 +93,11 @@ def warmup(job: str | None) -> None:
     from dpmask.job.warm_up import warm_up
 
     progress = Progress()
-    with listening(progress.passes):
-        warm = warm_up(read_job(job) if job else None)
-    progress.close()
+    try:
+        with listening(progress.passes):
+            warm = warm_up(read_job(job) if job else None)
+    finally:
+        progress.close()
     echo(f"Compiled {count(warm.compiled, 'kernel')}; {warm.kept} kept, {warm.size / 1e6:.1f} MB")
     echo(f"  at {warm.folder or 'no place that can be written: set NUMBA_CACHE_DIR to one'}")
 
@@ -119,7 +142,7 @@ def schema(of: str) -> None:
 @click.argument("name", required=False)
 @with_exit_codes
 def explain(name: str | None) -> None:
-    """Show the guide's page on a method or measure; without NAME, list the pages."""
-    from dpmask.guide import page, pages
+    """Show the guide's page of that name, or the pages that have that word; without NAME, list all."""
+    from dpmask.guide import contents, explained
 
-    echo(page(name) if name else "\n".join(pages()))
+    echo(explained(name) if name else contents())
