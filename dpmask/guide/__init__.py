@@ -17,3 +17,27 @@ def page(name: str) -> str:
     if name not in pages():
         raise JobError(f"The guide has no page '{name}'. {nearest(name, pages())}")
     return (files(__name__) / f"{name}.md").read_text(encoding="utf-8")
+
+
+def contents(word: str = "") -> str:
+    """A line for each page that has the word, those with most of it first; of all pages without one."""
+    counts = {name: page(name).casefold().count(word.casefold()) for name in pages()} if word else {}
+    found = sorted((name for name in counts if counts[name]), key=lambda name: -counts[name]) if word else pages()
+    if not found:
+        raise JobError(f"The guide has no page '{word}', and none has that word. {nearest(word, pages())}")
+    width = max(map(len, found))
+    return "\n".join(f"{name:{width}}  {_title(name)}" for name in found)
+
+
+def explained(asked: str) -> str:
+    """The page of that name, or the pages that have that word."""
+    if asked in pages():
+        return page(asked)
+    return f"{contents(asked)}\nThe guide has no page '{asked}'; these have that word, the first most often."
+
+
+def _title(name: str) -> str:
+    """What a page is about."""
+    title = page(name).partition("\n")[0].removeprefix("# ")
+    before, colon, after = title.partition(": ")
+    return after if colon else before
