@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmask.engine.progress import Watcher, retry_line, timestamp
-from dpmask.errors import Interrupted, StorageError
+from dpmask.errors import Interrupted, StorageError, printable
 
 if TYPE_CHECKING:
+    from dpmask.job.attack import Attacks
+    from dpmask.job.estimate import Plan
+    from dpmask.job.evaluate import Evaluation
     from dpmask.job.outcome import Outcome
+    from dpmask.job.roles import PlannedColumn, PlannedWeight
+    from dpmask.report.sweep_map import Sweep
 
 
-def echo(text: str, *, err: bool = False, end: bool = True) -> None:
-    """Print; a closed pipe must neither stop a release nor change its exit code."""
+_REWRITE = "\r\033[K"
+"""To the start of the terminal's line, and clear it."""
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print. What a terminal would obey is shown escaped; a closed pipe stops no release and changes no exit code."""
+    _print("\n".join(line if line.isprintable() else printable(line, len(line) * 10) for line in text.split("\n")), err)
+
+
+def _print(text: str, err: bool, end: bool = True) -> None:
     with suppress(OSError, ValueError, AttributeError):
         click.echo(text, nl=end, err=err)
 
@@ -36,12 +50,28 @@ def count(number: int, thing: str) -> str:
 
 
 class Progress(Watcher):
-    """Stages and passes: one line that changes on a terminal; otherwise a line for each stage and each kind of pass."""
+    """Stages and passes: one line that changes on a terminal; otherwise a line for each stage and each kind of pass.
 
-    def __init__(self) -> None:
+    Where there is no terminal, a line comes at least every ``quiet_seconds`` while a pass is under way.
+    """
+
+    def __init__(self, quiet_seconds: float = 10.0) -> None:
         self.terminal = sys.stderr is not None and sys.stderr.isatty()
-        self.started = time.monotonic()
+        self.started = self._written = time.monotonic()
+        self.quiet_seconds = quiet_seconds
         self._shown: set[str] = set()
+        self._under_way = ""
+        self._over = threading.Event()
+        if not self.terminal:
+            threading.Thread(target=self._break_silence, name="dpmask-progress", daemon=True).start()
+
+    def _break_silence(self) -> None:
+        while not self._over.wait(max(self._written + self.quiet_seconds - time.monotonic(), 0.01)):
+            if time.monotonic() < self._written + self.quiet_seconds:
+                continue
+            if self._under_way:
+                self._line(f"  {self._under_way}")
+            self._written = time.monotonic()
 
     def stage(self, name: str) -> None:
         """Announce a stage of the run."""
@@ -50,10 +80,11 @@ class Progress(Watcher):
 
     def passes(self, label: str, done: int, total: int) -> None:
         """Show how far a pass is; with no task in all, a note."""
+        self._under_way = f"{label}: {done} of {count(total, 'task')} done" if done < total else ""
         if not total:
             self._line(f"  {label}")
         elif self.terminal:
-            echo(f"\r\033[K           {label}: {done}/{total}", err=True, end=False)
+            _print(f"{_REWRITE}           {printable(label, 200)}: {done}/{total}", err=True, end=False)
         elif done == total and label not in self._shown:
             self._shown.add(label)
             self._line(f"  {label}: {count(total, 'task')}")
@@ -63,18 +94,23 @@ class Progress(Watcher):
         self._line(f"  {retry_line(label, tasks)}")
 
     def _line(self, text: str) -> None:
-        self.close()
+        self._written = time.monotonic()
+        self._clear()
         echo(f"[{time.monotonic() - self.started:6.1f} s] {text}", err=True)
 
     def close(self) -> None:
-        """Leave the terminal's line empty."""
+        """Leave the terminal's line empty, and say no more."""
+        self._over.set()
+        self._clear()
+
+    def _clear(self) -> None:
         if self.terminal:
-            echo("\r\033[K", err=True, end=False)
+            _print(_REWRITE, err=True, end=False)
 
 
 def echo_event(event: dict[str, Any]) -> None:
     """An event of a run as a line of JSON, for programs that collect logs."""
-    echo(json.dumps(event, ensure_ascii=False), err=True)
+    echo(json.dumps(event), err=True)
 
 
 class EventFormatter(logging.Formatter):
@@ -85,7 +121,7 @@ class EventFormatter(logging.Formatter):
         event = {"time": timestamp(record.created), "level": record.levelname.lower(), "event": "log"}
         kind = record.exc_info[0] if record.exc_info else None
         content = {"logger": record.name, "text": record.getMessage()} | ({"kind": kind.__name__} if kind else {})
-        return json.dumps(event | content, ensure_ascii=False)
+        return json.dumps(event | content)
 
 
 def log_as_events() -> None:
@@ -114,10 +150,13 @@ def show_released(outcome: Outcome) -> None:
     for rule in outcome.policy or []:
         echo(f"policy: {rule.rule} holds")
     echo(f"Internal report: {outcome.report}")
-    if outcome.status == "released":
-        echo(f"Released {outcome.rows:,} records in {count(outcome.files or 0, 'file')} to {outcome.release}")
+    new, records = outcome.status == "released", f"{outcome.rows:,} records"
+    there = f"{records} at {outcome.release}; nothing was changed"
+    written = f"{records} in {count(outcome.files or 0, 'file')} to {outcome.release}"
+    if outcome.trial:
+        echo(f"TRIAL, not a release: {f'wrote {written}' if new else f'there are already {there}'}")
     else:
-        echo(f"Already released {outcome.rows:,} records at {outcome.release}; nothing was changed")
+        echo(f"Released {written}" if new else f"Already released {there}")
 
 
 def show_failed(outcome: Outcome) -> None:
@@ -129,41 +168,67 @@ def show_failed(outcome: Outcome) -> None:
         echo("To go on from where it stopped, run it again with --resume.", err=True)
 
 
-def show_plan(planned: dict[str, Any]) -> None:
+def show_plan(planned: Plan) -> None:
     """What a plan found."""
-    size = f"{planned['rows']:,} rows in {count(planned['files'], 'file')}, {planned['columns']} columns released"
-    echo(f"{planned['name']}: {size}")
-    echo(f"  blocks (partitions): {planned['blocks']}, passes over the data: {planned['passes']}")
-    echo(f"  memory per worker thread: up to {planned['memory_per_thread_mb']} MB above an idle worker")
-    echo(f"  time: about {planned['seconds']} s on {planned['threads']} threads")
-    if planned["kernels_to_compile"]:
-        kernels = count(planned["kernels_to_compile"], "kernel")
-        echo(f"    {planned['compile_seconds']} s of it to compile {kernels}, once on this machine: dpmask warmup")
-    echo(f"  at the target now: {planned['standing']}")
-    if planned["nulls"]:
-        counts = ", ".join(f"{name} ({'?' if null is None else null})" for name, null in planned["nulls"].items())
+    size = f"{planned.rows:,} rows in {count(planned.files, 'file')}, {planned.columns} columns released"
+    echo(f"{planned.name}: {size}")
+    echo(f"  blocks (partitions): {planned.blocks}, passes over the data: {planned.passes}")
+    echo(f"  memory per worker thread: up to {planned.memory_per_thread_mb} MB above an idle worker")
+    echo(f"  time: about {planned.seconds} s on {planned.threads} threads")
+    if planned.kernels_to_compile:
+        kernels = count(planned.kernels_to_compile, "kernel")
+        echo(f"    {planned.compile_seconds} s of it to compile {kernels}, once on this machine: dpmask warmup")
+    echo(f"  at the target now: {planned.standing}")
+    if planned.nulls:
+        counts = ", ".join(f"{name} ({'?' if null is None else null})" for name, null in planned.nulls.items())
         echo(f"  nulls, which stay null: {counts}")
-    if planned["unmasked"]:
-        echo(f"  quasi-identifiers and sensitive columns that no step masks: {', '.join(planned['unmasked'])}")
+    header = ["  column", "role", "type", "nulls", "zeros", "distinct", "from", "to", "masked by"]
+    _show_table(header, [_column_line(one) for one in planned.column_table])
+    if planned.blocks > 1:
+        echo("  zeros, distinct values and extremes (to two digits) are those of the first records")
+    for weight in planned.weights:
+        echo(f"  {_weight_line(weight)}")
+    echo(f"  rules: {'; '.join(planned.rules)}")
+    for name, found in planned.suspected.items():
+        echo(f"  the gate may refuse {name}: in the first block, {found}")
+    for name, reason in planned.accepted.items():
+        echo(f"  accepted: {name}: {reason}")
 
 
-def show_sweep(swept: dict[str, Any]) -> None:
+def _weight_line(one: PlannedWeight) -> str:
+    """What a weight reveals."""
+    steps = ", ".join(one.masked_by)
+    then = f"masked by {steps}" if steps else "no step masks it, so that it finds them, and shows who lives together"
+    return (
+        f"weight {printable(one.name, 60)}: {one.distinct:,} different ones in the first {one.records:,} records, of "
+        f"which {one.alone:,} share theirs with nobody but their household; {then}"
+    )
+
+
+def _column_line(one: PlannedColumn) -> list[str]:
+    zeros = "" if one.zeros is None else f"{one.zeros:.0%}"
+    ends = ["" if end is None else f"{end:g}" for end in (one.low, one.high)]
+    nulls, distinct = ("?" if number is None else f"{number:,}" for number in (one.nulls, one.distinct))
+    name = f"  {printable(one.name, 60)}"
+    return [name, one.role, printable(one.type, 40), nulls, zeros, distinct, *ends, ", ".join(one.masked_by)]
+
+
+def show_sweep(swept: Sweep) -> None:
     """A table of all points, and the recommendation."""
-    names = list(swept["points"][0]["parameters"])
-    header = [*names, swept["risk"], swept["loss"], "policy", "frontier"]
+    header = [*swept.points[0].parameters, swept.risk, swept.loss, "policy", "frontier"]
     rows = [
         [
-            *point["typed"].values(),
-            f"{point['risk']:.4g}",
-            f"{point['loss']:.4g}",
-            "holds" if point["holds"] else "broken",
-            "*" if point["frontier"] else "",
+            *point.typed.values(),
+            f"{point.risk:.4g}",
+            f"{point.loss:.4g}",
+            "holds" if point.holds else "broken",
+            "*" if frontier else "",
         ]
-        for point in swept["points"]
+        for point, frontier in zip(swept.points, swept.frontier, strict=True)
     ]
     _show_table(header, rows)
-    echo(swept["recommendation"])
-    echo(f"Map: {swept['report']}")
+    echo(swept.explain())
+    echo(f"Map: {swept.report}")
 
 
 def _show_table(header: list[str], rows: list[list[str]]) -> None:
@@ -172,25 +237,46 @@ def _show_table(header: list[str], rows: list[list[str]]) -> None:
         echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 
 
-def show_evaluation(found: dict[str, Any]) -> None:
+def show_evaluation(found: Evaluation) -> None:
     """All numbers of an evaluation as a table, then in words."""
-    by = found["pairing"]["by"]
-    echo(f"{found['original']['rows']:,} original and {found['masked']['rows']:,} masked records, paired by {by}")
-    for key in ("originals_without_masked", "masked_without_original"):
-        if found["pairing"].get(key):
-            echo(f"  {key.replace('_', ' ')}: {found['pairing'][key]:,}")
+    by, originals, masked = found.pairing
+    echo(f"{found.original.rows:,} original and {found.masked.rows:,} masked records, paired by {by}")
+    for what, left in (("originals without masked", originals), ("masked without original", masked)):
+        if left:
+            echo(f"  {what}: {left:,}")
     lines = [
-        (one["measure"], field, "none" if value is None else f"{value:.6g}")
-        for one in found["measures"]
-        for field, value in one["judged"].items()
+        (one.measure, field, "none" if value is None else f"{value:.6g}")
+        for one in found.measures
+        for field, value in one.judged.items()
     ]
     widths = [max(len(line[place]) for line in lines) for place in range(3)]
     for measure, field, value in lines:
         echo(f"  {measure:<{widths[0]}}  {field:<{widths[1]}}  {value:>{widths[2]}}")
-    for one in found["measures"]:
-        echo(f"{one['measure']}: {one['explanation']}")
-    for one in found["not_measured"]:
-        echo(f"not measured: {one['reason']}")
+    for one in found.measures:
+        echo(f"{one.measure}: {one.explanation}")
+    for missing in found.not_measured:
+        echo(f"not measured: {missing.reason}")
+
+
+def show_attacks(found: Attacks) -> None:
+    """A table of attacks with their rates, intervals and what guessing finds."""
+    echo(f"{found.rows:,} released records, paired with the register by {found.pairing.by}")
+    header = ["attack", "share", "rate", "95 % interval", "guessing", "attacked", "known"]
+    rows = [
+        [
+            one.attack,
+            one.share.replace("_", " "),
+            f"{one.rate:.2%}",
+            f"{one.low:.2%} to {one.high:.2%}",
+            f"{one.guessing:.2%}",
+            f"{one.attacked:,}",
+            ", ".join(one.columns),
+        ]
+        for one in found.attacks
+    ]
+    _show_table(header, rows)
+    for reason in found.not_tried.values():
+        echo(f"not tried: {reason}")
 
 
 def settle_output() -> None:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,7 @@ from dpmask.errors import DpmaskError
 from dpmask.guide import pages
 from dpmask.masking import METHODS
 from dpmask.masking.method import FittedMethod, Method
+from dpmask.masking.saved import load
 from dpmask.table.table import as_table
 from dpmask.testing.tables import Recognisable, in_partitions, logged, require_alike
 
@@ -43,8 +45,8 @@ def check_method(method: Method[Any], table: Any, *, client: Any = None) -> None
     Raises
     ------
     AssertionError
-        The first check that failed, by name: contract, index and columns, same bytes, partitions, few records, missing
-        values, killed worker, values of records (in a repr, a log, an error or a warning), guide.
+        The first check that failed, by name: contract, index and columns, same bytes, saved, another table, partitions,
+        few records, missing values, killed worker, values of records (in a repr, a log, an error or a warning), guide.
 
     Examples
     --------
@@ -131,6 +133,27 @@ def _same_bytes(case: _Case) -> None:
     require_alike(case.masked(case.frame), case.masked(case.frame))
 
 
+def _saved(case: _Case) -> None:
+    fitted = case.fit(case.frame)
+    with TemporaryDirectory() as folder:
+        fitted.save(f"{folder}/fit")
+        loaded = load(f"{folder}/fit", seed=_SEED)
+        require_alike(loaded.mask(case.frame), fitted.mask(case.frame))
+    case.texts.append(repr(loaded))
+
+
+def _another_table(case: _Case) -> None:
+    """Another table is refused, or masked by draws of its own."""
+    fitted, other = case.fit(case.frame), case.frame.iloc[::-1]
+    try:
+        found = fitted.for_table(as_table(other, "check_method"))
+    except DpmaskError as error:
+        case.texts.append(str(error))
+        return
+    assert found.key != fitted.key, "the draws are those of the table that it was fitted on"
+    assert fitted.mask(other).index.isin(other.index).all(), "the index differs"
+
+
 def _partitions(case: _Case) -> None:
     whole = case.masked(case.frame)
     for partitions in _PARTITIONS:
@@ -151,15 +174,17 @@ def _missing_values(case: _Case) -> None:
 
 
 def _killed_worker(case: _Case) -> None:
-    """Kill a worker while it is fitted and one before it masks; the result must be the same.
+    """Kill a worker while it is fitted and one before it masks; the result must be that without a cluster.
 
     The last worker is left alone: a nanny now and then fails to start one again, which is no fault of the method.
     """
     if case.client is None:
         return
+    table = in_partitions(case.frame, _PARTITIONS[-1])
+    undisturbed = case.masked(table)
     with case.client.as_current():
-        table, workers = in_partitions(case.frame, _PARTITIONS[-1]), len(_workers(case.client))
-        undisturbed = case.masked(table)
+        case.client.wait_for_workers(1, timeout=_WORKERS_BACK)
+        workers = len(_workers(case.client))
         killer = threading.Timer(0.05, _kill, [case.client])
         killer.start()
         fitted = case.fit(table)
@@ -199,6 +224,8 @@ _CHECKS: dict[str, Callable[[_Case], None]] = {
     "contract": _contract,
     "index and columns": _index_and_columns,
     "same bytes": _same_bytes,
+    "saved": _saved,
+    "another table": _another_table,
     "partitions": _partitions,
     "few records": _few_records,
     "missing values": _missing_values,
