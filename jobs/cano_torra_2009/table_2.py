@@ -73,7 +73,7 @@ def measured(census: Any, method: Any) -> list[float]:
         dpmask.utility.probabilistic_information_loss(census, masked, columns=columns).value
         for columns in (some, [*some, *method.independents])
     ]
-    linked = dpmask.risk.distance_linkage(census, masked, columns=some).rate
+    linked = dpmask.risk.distance_linkage(census, masked, columns=some).euclidean
     interval = dpmask.risk.interval_disclosure(census, masked, columns=some).rate
     shares = [column.reproduced for column in fitted.figures.columns]
     return [*losses, 100 * linked, 100 * interval, 100 * sum(shares) / len(shares)]

@@ -1,5 +1,7 @@
 #!/bin/sh
 # Run a job; again, up to three times, only if storage or the cluster failed: run.sh JOB.yaml [OPTIONS OF dpmask run]
+# ${MONTH} in the job file, or in an option --set, is this month unless MONTH says another: each gets a release of its own.
+export MONTH="${MONTH:-$(date -u +%Y-%m)}"
 stopped=
 trap 'stopped=yes' TERM INT                 # dpmask gets the signal, too, and has time to end
 "${DPMASK:-dpmask}" run "$@"
