@@ -2,12 +2,10 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
+import re
+import shutil
 import time
-import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from open_gate import opened
+from servers import object_store
+
+QUIET = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "10s",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+}
+"""What clusters that wait for a test do not need to look at: it takes a seventh of a core, less than a thirtieth so."""
+
+
+def pytest_configure():
+    os.environ.update(QUIET)  # before anybody imports Dask
+
 
 REFERENCE = Path(os.environ.get("DPMASK_REFERENCE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -34,7 +46,7 @@ def census(reference):
     return np.ascontiguousarray(((table - table.mean(axis=0)) / table.std(axis=0)).T)
 
 
-def people(rows=1000, seed=0):
+def people(rows=600, seed=0):
     """A table with every type a lake may hold."""
     rng = np.random.default_rng(seed)
     income = rng.lognormal(9, 1, rows).round(2)
@@ -60,7 +72,7 @@ def people(rows=1000, seed=0):
 @pytest.fixture(scope="session")
 def frame():
     """The people as a pandas frame, to read only."""
-    return people().to_pandas()
+    return people(1000).to_pandas()
 
 
 def write_lake(folder, table, files=4, row_group_size=120):
@@ -73,6 +85,9 @@ def write_lake(folder, table, files=4, row_group_size=120):
         )
     return folder
 
+
+SECRET = "6b0d1c88a4e94f53b1f2d7a9c05e3f62"
+"""A key that is strong enough."""
 
 JOB = {
     "name": "people",
@@ -113,6 +128,16 @@ class Ended(NamedTuple):
         return json.loads(self.out)
 
 
+def as_trial(arguments, folder="."):
+    """The arguments of a command; of one that runs, plans or fits a job with a seed, as a trial."""
+    arguments = [str(argument) for argument in arguments]
+    if arguments[:1] in (["run"], ["plan"], ["fit"]) and len(arguments) > 1:
+        job = Path(folder, arguments[1])
+        if os.path.isfile(job) and re.search(rb"^[\s{]*[\"']?seed[\"']?:", job.read_bytes(), re.MULTILINE):
+            arguments.append("--trial")
+    return arguments
+
+
 class Workplace:
     """A folder with a lake and a job file, and the command line to use them."""
 
@@ -123,7 +148,7 @@ class Workplace:
         return write_lake(self.folder / name, people() if table is None else table, **options)
 
     def job(self, **changes):
-        said = {key: value for key, value in (JOB | changes).items() if value is not None}
+        said = opened({key: value for key, value in (JOB | changes).items() if value is not None})
         (self.folder / "job.yaml").write_text(yaml.safe_dump(said, allow_unicode=True), encoding="utf-8")
         return "job.yaml"
 
@@ -133,7 +158,7 @@ class Workplace:
 
         self.capfd.readouterr()
         try:
-            code = main([str(argument) for argument in arguments]) or 0
+            code = main(as_trial(arguments, self.folder)) or 0
         except SystemExit as end:
             code = end.code or 0
         return Ended(code, *self.capfd.readouterr())
@@ -141,9 +166,28 @@ class Workplace:
     def run(self, *options, **changes):
         return self.dpmask("run", self.job(**changes), *options)
 
+    def run_once(self, sign=None, **changes):
+        """A trial for all tests of a module, which are not to change it: they take a copy of the place."""
+        from dpmask.job.run import run_job
+
+        with chdir(self.folder):
+            outcome = run_job(self.job(**changes), trial=True, sign=sign)
+        assert outcome.status == "released", outcome
+        return self
+
+    def copy_of(self, other):
+        """This place, with all that is in another one."""
+        shutil.copytree(other.folder, self.folder, dirs_exist_ok=True)
+        return self
+
     def released(self, target="release"):
         manifest = json.loads((self.folder / target / "manifest.json").read_text(encoding="utf-8"))
         return manifest, pa.concat_tables([pq.read_table(self.folder / target / f["path"]) for f in manifest["files"]])
+
+    def measured(self, private="private"):
+        """What the last run measured, exactly, by name."""
+        result = json.loads((self.folder / private / "result.json").read_text(encoding="utf-8"))
+        return {one["name"]: one["values"] for one in result["measures"]}
 
     def pairing(self, manifest):
         """Which record each released row was, in the order of the release's files."""
@@ -178,6 +222,12 @@ def place(tmp_path, monkeypatch, capfd):
     return Workplace(tmp_path, capfd)
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """A place for what is made once for all tests of a module."""
+    return Workplace(tmp_path_factory.mktemp("once"), None)
+
+
 @pytest.fixture(scope="session")
 def cluster():
     """A real cluster of two worker processes, reached by address."""
@@ -195,74 +245,19 @@ def client(cluster):
         yield made
 
 
-class Store(NamedTuple):
-    endpoint: str
-    right: tuple[str, str]
-    reader: tuple[str, str]
+@pytest.fixture(params=[1, 3, 10])
+def partitions(request):
+    """Partitions to cut a table into: the most of them, more than a pass has tasks, on the cluster."""
+    if request.param == 10:
+        request.getfixturevalue("client")
+    return request.param
 
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory):
     """A real S3 server on loopback, stopped by its own process id."""
-    folder = tmp_path_factory.mktemp("store")
-    right, reader = ("holder", "holdersecret"), ("reader", "readersecret")
-    rights = {right: ["Admin", "Read", "Write", "List", "Tagging"], reader: ["Read", "List"]}
-    identities = [
-        {"name": key, "credentials": [{"accessKey": key, "secretKey": secret}], "actions": actions}
-        for (key, secret), actions in rights.items()
-    ]
-    (folder / "s3.json").write_text(json.dumps({"identities": identities}))
-    master, volume, filer, s3 = _ports(4)
-    command = f"{Path(sys.executable).parent / 'weed'} server -dir={folder} -ip=127.0.0.1 -ip.bind=127.0.0.1"
-    command += f" -master.port={master} -master.port.grpc={master + 10000} -volume.port={volume} -volume.port.grpc={volume + 10000}"
-    command += (
-        f" -filer -filer.port={filer} -filer.port.grpc={filer + 10000} -s3 -s3.port={s3} -s3.port.grpc={s3 + 10000}"
-    )
-    command += (
-        f" -s3.ip.bind=127.0.0.1 -s3.port.iceberg=0 -s3.port.lance=0 -s3.config={folder / 's3.json'} -s3.iam=false"
-    )
-    # A bucket takes seven volumes. By default they are counted against the free disk, and a nearly full one has none left.
-    command += " -master.volumeSizeLimitMB=512 -volume.max=10000 -volume.minFreeSpace=0"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(command.split(), env=environment, stdout=log, stderr=log, cwd=folder)
-    try:
-        _wait(f"http://127.0.0.1:{s3}/healthz", server)
-        yield Store(f"http://127.0.0.1:{s3}", right, reader)
-    finally:
-        server.send_signal(signal.SIGKILL)
-        server.wait(30)
-
-
-def _ports(count):
-    """Free ports whose gRPC companions, 10000 above, are free too.
-
-    Both lie below those that the system gives out by itself, and far from those another process of the tests looks at.
-    """
-    import socket
-
-    ports, candidate = [], 10000 + os.getpid() * 37 % 9900
-    while len(ports) < count:
-        candidate += 1
-        try:
-            for port in (candidate, candidate + 10000):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-            ports.append(candidate)
-        except OSError:
-            continue
-    return ports
-
-
-def _wait(url, server):
-    for _ in range(120):
-        assert server.poll() is None, "the object store died"
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except OSError:
-            time.sleep(0.25)
-    raise TimeoutError(url)
+    with object_store(tmp_path_factory.mktemp("store")) as made:
+        yield made
 
 
 @pytest.fixture

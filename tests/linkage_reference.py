@@ -84,3 +84,45 @@ def mahalanobis_with_missing(original, masked, columns):
     for gap, square in zip(ranges, squares, strict=True):
         total += gap**2 / (square + small)
     return linked(np.maximum(total, 0.0), np.arange(len(original))).mean()
+
+
+def t_moments(x, y):
+    """Slope, mean and residual covariance of y on x (rows x columns) under a t distribution with 5 degrees of freedom."""
+    rows, columns = x.shape
+    weight = np.ones(rows)
+    for _ in range(10):
+        mean_x, mean_y = (np.average(part, axis=0, weights=weight) for part in (x, y))
+        weighted = (x - mean_x) * weight[:, None]
+        variance = weighted.T @ (x - mean_x) / weight.sum()
+        small = np.eye(columns) * (1e-9 * np.trace(variance) / columns + 1e-12)
+        slope = np.linalg.solve(variance + small, weighted.T @ (y - mean_y) / weight.sum()).T
+        left = y - mean_y - (x - mean_x) @ slope.T
+        # with the weighted variance of y less what x explains, which is that of the residuals but for the ridge
+        residual = (left * weight[:, None]).T @ left / rows
+        residual = residual + np.eye(columns) * (1e-6 * np.trace(residual) / columns + 1e-12)
+        weight = (5 + columns) / (5 + np.einsum("ij,jk,ik->i", left, np.linalg.inv(residual), left))
+    return slope, mean_y - slope @ mean_x, residual
+
+
+def likelihood_ratios(original, masked, columns, sets=None):
+    """The joint rate: -2 log of the likelihood ratio of all pairs, written out as two densities, numbers and agreements."""
+    plain = [c for c in columns if original[c].dtype.kind in "if" and masked[c].dtype.kind in "if"]
+    x, y = (np.array([standardised(frame[c].to_numpy(float)) for c in plain]).T for frame in (original, masked))
+    slope, constant, residual = t_moments(x, y)
+    spread = np.cov(y.T, ddof=0).reshape(len(plain), -1)
+    spread = spread + np.eye(len(plain)) * (1e-6 * np.trace(spread) / len(plain) + 1e-12)
+    expected = x @ slope.T + constant
+    total = np.empty((len(x), len(y)))
+    at_random = np.einsum("ij,jk,ik->i", y, np.linalg.inv(spread), y)
+    for number, mean in enumerate(expected):
+        apart = y - mean
+        total[number] = np.einsum("ij,jk,ik->i", apart, np.linalg.inv(residual), apart) - at_random
+    for column in columns:
+        if column in plain:
+            continue
+        gap = gaps(original, masked, column, sets or {}) > 0
+        true = np.diag(gap).mean()
+        random = np.diag(np.roll(gap, -(len(gap) // 2), axis=1)).mean()
+        cost = 1e12 if true == 0 else 2 * np.log((1 - true) * random / (true * (1 - random)))
+        total += gap * max(cost, 0.0)
+    return linked(total - total.min(axis=1, keepdims=True) + 1.0, np.arange(len(x))).mean()

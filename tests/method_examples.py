@@ -9,10 +9,19 @@ EXAMPLES = {
     "noise": {"columns": ["income", "age"], "scale": 0.2},
     "noise, correlated": {"columns": ["income", "hours"], "scale": 0.2, "correlated": True},
     "swapping": {"columns": ["income", "age"], "share": 0.8, "window": 0.2},
+    "noise, strata": {"columns": ["income"], "scale": 0.2, "by": ["region"], "bounds": {"income": [0, None]}},
+    "swapping, strata": {"columns": ["income"], "window": 0.2, "by": [{"age": [40]}], "zeros": "keep"},
     "rotation": {"columns": ["income", "hours"]},
     "membership_transform": {"columns": ["income", "age"], "function": "s", "bounds": {"age": [0, 120]}},
     "microaggregation": {"columns": ["income", "hours", "age"], "k": 4},
     "microaggregation, cells": {"groups": [["income", "hours"], ["age"]], "k": 3, "cell_size": 40},
+    "microaggregation, strata": {
+        "columns": ["income", "hours"],
+        "k": 3,
+        "by": ["region"],
+        "zeros": "keep",
+        "constraints": ["if region = north then hours >= 0"],
+    },
     "fuzzy_microaggregation": {
         "columns": ["income", "hours"],
         "k": 5,
@@ -22,9 +31,30 @@ EXAMPLES = {
     "fuzzy_microaggregation, cells": {"columns": ["income", "hours"], "k": 5, "entropy": 2.0, "cell_size": 60},
     "ipso": {"variant": "C", "dependents": ["income"], "independents": ["age", "region"], "weight": "hours"},
     "regression_synthesis": {"dependents": ["income", "hours"], "independents": ["age", "region"], "clusters": 2},
+    "pseudonyms": {"columns": ["region"]},
     "refinement": {
         "requirements": [{"columns": ["age", "region"], "k": 5}],
         "taxonomies": {"region": {"land": {"coast": ["north", "east"], "inland": ["south"]}}},
+        "domains": {"age": [0, 120]},
+    },
+    "refinement, mondrian": {
+        "requirements": [
+            {"columns": ["age", "region"], "k": 5, "models": [{"model": "distinct_l", "column": "income", "l": 2}]}
+        ],
+        "domains": {"age": [0, 120]},
+        "search": "mondrian",
+    },
+    "refinement, models": {
+        "requirements": [
+            {
+                "columns": ["age", "region"],
+                "k": 5,
+                "models": [
+                    {"model": "t_closeness", "column": "income", "t": 0.4, "distance": "ordered"},
+                    {"model": "entropy_l", "column": "income", "l": 2},
+                ],
+            }
+        ],
         "domains": {"age": [0, 120]},
     },
 }

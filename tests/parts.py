@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import dask.dataframe as dd
+import pandas as pd
 
 
 def in_parts(frame, partitions):
@@ -12,3 +13,8 @@ def in_parts(frame, partitions):
     pieces = [frame.loc[(frame.index >= low) & (frame.index < high)] for low, high in pairwise(cuts)]
     pieces.append(frame.iloc[:0])
     return dd.from_map(lambda piece: piece, pieces, meta=frame.iloc[:0], divisions=(*cuts, end + 1))
+
+
+def require_same_rows(found, expected):
+    """A computed Dask frame has the rows of one of pandas; texts are Dask's own kind of strings there."""
+    pd.testing.assert_frame_equal(found, expected.astype(found.dtypes))

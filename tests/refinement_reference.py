@@ -1,5 +1,6 @@
 """Top-down refinement by its definition: the whole table is masked and counted again for every candidate."""
 
+import copy
 import math
 from collections import Counter
 
@@ -103,9 +104,33 @@ class Reference:
             found.setdefault(tuple(masked[name][n] for name in columns), []).append(n)
         return list(found.values())
 
-    def run_dropping(self):
+    def run_best(self):
+        """What is dropped from the start, or only after all that goes without: the first if finer, and coarser nowhere."""
+        without = copy.deepcopy(self)
+        without.run()
+        onward, at_once = copy.deepcopy(without), copy.deepcopy(self)
+        shown = {id(onward): onward.run_dropping(onward.trace), id(at_once): at_once.run_dropping()}
+        coarser = any(at_once.loss(name) > without.loss(name) + TIE for name in self.kinds)
+        finer = sum(map(at_once.loss, self.kinds)) < sum(map(onward.loss, self.kinds)) - TIE
+        best = at_once if finer and not coarser else onward
+        vars(self).update(vars(best))
+        return shown[id(best)]
+
+    def loss(self, name):
+        """The normalised certainty penalty of a column, over all records."""
+        return sum(map(self.lost, [name] * len(self.records), self.masked[name])) / len(self.records)
+
+    def lost(self, name, value):
+        if value[0] == "interval":
+            return (value[2] - value[1]) / (self.kinds[name][1] - self.kinds[name][0])
+        if value[0] == "tree":
+            below = len(leaves(value[2]))
+            return below / len(leaves(self.kinds[name])) if below > 1 or value[1] else 0.0
+        return float(value[0] in ("*", "any"))
+
+    def run_dropping(self, before=()):
         """With some records dropped: every candidate is tried to the end. Told are the steps that tell of who is left."""
-        steps = []
+        steps = list(before)
         while True:
             best = None
             for name in self.kinds:
@@ -173,13 +198,13 @@ class Reference:
         return float(refined - most)
 
     def run(self):
-        steps = []
+        self.trace = steps = []
         while True:
             best = None
             now = [self.smallest(columns, self.masked) for columns, _ in self.requirements]
             for name in self.kinds:
                 for node in self.cut[name]:
-                    for told, nodes, new in self.children(name, node):
+                    for _, nodes, new in self.children(name, node):
                         masked = dict(self.masked)
                         masked[name] = [new.get(n, value) for n, value in enumerate(self.masked[name])]
                         after = [self.smallest(columns, masked) for columns, _ in self.requirements]
@@ -197,14 +222,14 @@ class Reference:
                         if not self.guided:
                             score = float(len(new) if node != "*" else sum(v != "*" for v in new.values()))
                         if best is None or score > best[0] + TIE:
-                            best = score, name, node, told, nodes, masked[name], min(after)
+                            best = score, name, node, nodes, masked[name], min(after), new
             if best is None:
-                return steps
-            score, name, node, told, nodes, column, smallest = best
+                return [step for step, _, _ in steps]
+            score, name, node, nodes, column, smallest, new = best
             self.masked[name] = column
             place = self.cut[name].index(node)
             self.cut[name][place : place + 1] = nodes
-            steps.append((name, score, smallest))
+            steps.append(((name, score, smallest), node, new))
 
 
 def leaves(branch):

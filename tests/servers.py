@@ -1,5 +1,6 @@
 """Real servers on loopback, each started for a test and stopped by its own process id."""
 
+import json
 import os
 import shutil
 import signal
@@ -8,8 +9,10 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
@@ -122,6 +125,75 @@ class Recorder:
             while data := here.recv(1 << 16):
                 self.seen += data
                 there.sendall(data)
+
+
+class Store(NamedTuple):
+    """Where an S3 server is, and who may write and who only read."""
+
+    endpoint: str
+    right: tuple[str, str]
+    reader: tuple[str, str]
+
+
+@contextmanager
+def object_store(folder):
+    """A real S3 server on loopback, stopped by its own process id."""
+    right, reader = ("holder", "holdersecret"), ("reader", "readersecret")
+    rights = {right: ["Admin", "Read", "Write", "List", "Tagging"], reader: ["Read", "List"]}
+    identities = [
+        {"name": key, "credentials": [{"accessKey": key, "secretKey": secret}], "actions": actions}
+        for (key, secret), actions in rights.items()
+    ]
+    (folder / "s3.json").write_text(json.dumps({"identities": identities}))
+    master, volume, filer, s3 = _ports(4)
+    command = f"{Path(sys.executable).parent / 'weed'} server -dir={folder} -ip=127.0.0.1 -ip.bind=127.0.0.1"
+    command += f" -master.port={master} -master.port.grpc={master + 10000} -volume.port={volume} -volume.port.grpc={volume + 10000}"
+    command += (
+        f" -filer -filer.port={filer} -filer.port.grpc={filer + 10000} -s3 -s3.port={s3} -s3.port.grpc={s3 + 10000}"
+    )
+    command += (
+        f" -s3.ip.bind=127.0.0.1 -s3.port.iceberg=0 -s3.port.lance=0 -s3.config={folder / 's3.json'} -s3.iam=false"
+    )
+    # A bucket takes seven volumes. By default they are counted against the free disk, and a nearly full one has none left.
+    command += " -master.volumeSizeLimitMB=512 -volume.max=10000 -volume.minFreeSpace=0"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command.split(), env=environment, stdout=log, stderr=log, cwd=folder)
+    try:
+        _wait(f"http://127.0.0.1:{s3}/healthz", server)
+        yield Store(f"http://127.0.0.1:{s3}", right, reader)
+    finally:
+        server.send_signal(signal.SIGKILL)
+        server.wait(30)
+
+
+def _ports(count):
+    """Free ports whose gRPC companions, 10000 above, are free too.
+
+    Both lie below those that the system gives out by itself, and far from those another process of the tests looks at.
+    """
+    ports, candidate = [], 10000 + os.getpid() * 37 % 9900
+    while len(ports) < count:
+        candidate += 1
+        try:
+            for port in (candidate, candidate + 10000):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", port))
+            ports.append(candidate)
+        except OSError:
+            continue
+    return ports
+
+
+def _wait(url, server):
+    for _ in range(120):
+        assert server.poll() is None, "the object store died"
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.25)
+    raise TimeoutError(url)
 
 
 class Unscalable:

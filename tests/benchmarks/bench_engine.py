@@ -3,7 +3,7 @@
 python tests/benchmarks/bench_engine.py [--blocks 200] [--passes 20] [--rounds 3] [--rows 4e6] [--folder DIR]
 
 A pass: the CPU (user and system) of client, scheduler and both workers, heartbeats included, less what the same number of calls of the
-kernel takes by themselves; limit 150 ms. Blocks are recipes, as of a lake; held in the workers' memory, as in an iteration; and partitions
+kernel takes by themselves; limit 150 ms. Blocks are recipes, as of a lake; persisted in the workers' memory, as in an iteration; and partitions
 of a Dask frame, which must come one by one: their own tasks are counted too. The least of the rounds counts.
 
 The first task: from nothing to its result, in a fresh process, by cluster_config/local.yaml, by the clock; limit 4 s. On a busy machine the clock
@@ -25,9 +25,9 @@ LOCAL = Path(__file__).parents[2] / "cluster_config" / "local.yaml"
 FIRST = """
 import sys, time
 from dpmask.engine.cluster.connect import connected
-from dpmask.engine.passes import Block, map_blocks
+from dpmask.engine.collection import Collection
 with connected(cluster=sys.argv[1]):
-    assert map_blocks(lambda content, span: content, [Block(0, 1, 7)], "first") == [7]
+    assert Collection.of([7]).map(lambda content: content, "first") == [7]
     open(sys.argv[2], "w").write(str(time.time()))
 """
 
@@ -47,8 +47,8 @@ def main(arguments=None):
     return overhead, first, speed_up
 
 
-def kernel(content, span):
-    return span.first
+def kernel(content):
+    return content
 
 
 def add(left, right):
@@ -81,20 +81,18 @@ def measure_overhead(blocks, passes, rounds):
 def kinds(count):
     from dask.delayed import delayed
 
-    from dpmask.engine.passes import Block, hold_blocks
+    from dpmask.engine.collection import Collection
 
-    recipes = [Block(number, 1, number) for number in range(count)]
+    recipes = Collection.of(range(count))
     return {
         "recipes": recipes,
-        "held": hold_blocks(kernel, recipes, "hold"),
-        "partitions": [Block(number, 1, delayed(int)(number)) for number in range(count)],
+        "persisted": recipes.persist(kernel, "persist"),
+        "partitions": Collection.of(delayed(int)(number) for number in range(count)),
     }
 
 
 def one_pass(blocks):
-    from dpmask.engine.passes import reduce_blocks
-
-    return reduce_blocks(kernel, add, blocks, "pass")
+    return blocks.reduce(kernel, add, "pass")
 
 
 def milliseconds(processes, blocks, passes):
@@ -110,13 +108,11 @@ def cpu(processes):
 
 def own_milliseconds(blocks, rounds):
     """The kernel by itself, over as many blocks."""
-    from dpmask.engine.passes import Span
-
     spent = []
     for _ in range(rounds):
         start = time.process_time()
         for number in range(blocks):
-            kernel(number, Span(number, number))
+            kernel(number)
         spent.append(time.process_time() - start)
     return 1000 * min(spent)
 

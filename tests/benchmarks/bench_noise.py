@@ -3,7 +3,8 @@
 python tests/benchmarks/bench_noise.py [--rows 1e7] [--rounds 3] [--folder DIR]
 
 The peer reads the source twice, writes a release's worth of columns once and reads it once, and does nothing else: once with pyarrow's
-own settings, which the limit of 2 is for, and once with those dpmask writes with. All run in processes of their own, in turn; the least
+own settings, which the limit of 2 is for, and once with those dpmask writes with. Rows are shuffled within files; what a shuffle over the whole
+release adds is the subject of bench_order.py. All run in processes of their own, in turn; the least
 of the rounds counts.
 """
 
@@ -44,7 +45,7 @@ def main(arguments=None):
 
 def measure(folder, rows, rounds):
     numeric_lake(folder / "lake", rows, BLOCK_ROWS)
-    job = noise_job(folder, BLOCK_ROWS)
+    job = noise_job(folder, BLOCK_ROWS, order="within_files")
     cpu = {"dpmask": [], "pyarrow": [], "pyarrow_same_settings": []}
     for _ in range(rounds):
         cpu["dpmask"].append(cpu_of(DPMASK, "run", job))

@@ -81,10 +81,10 @@ def memory(folder, rows, block_rows, clusters):
     from distributed import Client, LocalCluster
 
     import dpmask
-    from dpmask.clustering import fuzzy_c_regression
+    from dpmask.engine import collection
 
     lake = dpmask.read_lake(str(_lake(folder / f"{rows}", rows, block_rows)), block_rows=block_rows)
-    kept, fuzzy_c_regression.fits_in_memory = fuzzy_c_regression.fits_in_memory, lambda size: False
+    kept, collection.fits_in_memory = collection.fits_in_memory, lambda size: False
     try:
         with (
             LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=":0") as cluster,
@@ -100,7 +100,7 @@ def memory(folder, rows, block_rows, clusters):
             seconds = time.perf_counter() - start
             peak = max(watched.peak[pid] - watched.start[pid] for pid in pids) / 1e6
     finally:
-        fuzzy_c_regression.fits_in_memory = kept
+        collection.fits_in_memory = kept
     say(benchmark="regression memory", rows=rows, block_rows=block_rows, worker_peak_mb=peak, seconds=seconds)
     return peak
 

@@ -56,7 +56,7 @@ def main(arguments=None):
 
 def transforms(folder, rows, rounds):
     numeric_lake(folder / "lake", rows, BLOCK_ROWS)
-    job = noise_job(folder, BLOCK_ROWS, mask=HYBRID)
+    job = noise_job(folder, BLOCK_ROWS, mask=HYBRID, order="within_files")
     cpu = {"run": [], "pyarrow": []}
     for _ in range(rounds):
         cpu["run"].append(cpu_of(DPMASK, "run", job))

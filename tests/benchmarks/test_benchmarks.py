@@ -8,14 +8,21 @@ import json
 
 import bench_engine
 import bench_fuzzy
+import bench_gate
+import bench_households
+import bench_lake
 import bench_linkage
 import bench_memory
 import bench_microaggregation
+import bench_mondrian
 import bench_noise
+import bench_order
 import bench_probabilistic_linkage
 import bench_refinement
 import bench_regression
+import bench_series
 import bench_start
+import bench_suppression
 import bench_transforms
 import bench_utility
 import common
@@ -59,15 +66,29 @@ def test_a_limit_broken_at_full_size_ends_a_benchmark(monkeypatch, capsys):
 
 
 def test_noise(figures):
-    bench_noise.main(["--rows", "1e5", "--rounds", "1"])
+    bench_noise.main(["--rows", "1e4", "--rounds", "1"])
     (one,) = figures()["noise"]
     assert limited(one) == ["ratio"]
     assert one["ratio"] == one["cpu"]["dpmask"] / one["cpu"]["pyarrow"]
 
 
+def test_order(figures):
+    bench_order.main(["--rows", "1e5", "--rounds", "1"])
+    (one,) = figures()["order"]
+    assert one["at_most"] == {"extra": 1}
+    assert one["ratio"] < 2  # at any size: a shuffle is not a second run
+
+
+def test_gate(figures):
+    bench_gate.main(["--rows", "6e3"])
+    (one,) = figures()["gate"]
+    assert limited(one) == ["ratio"]
+    assert one["ratio"] < 1  # at any size: attacking is not more than masking, measuring and writing
+
+
 def test_memory(figures):
-    small, large = bench_memory.main(["--rows", "1e4", "5e5", "--block-rows", "1e4"])
-    # what a worker and the driver hold does not grow with the table: a decoded block is 1 MB here, fifty of them 52 MB
+    small, large = bench_memory.main(["--rows", "5e4", "5e5", "--block-rows", "1e4"])
+    # what a worker and the driver hold does not grow with the table: a decoded block is 1 MB here, fifty of them 52 MB; five are shuffled as fifty are
     assert large["driver_peak_mb"] - small["driver_peak_mb"] < 20
     assert (large["worker_peak_in_blocks"] - small["worker_peak_in_blocks"]) < 40
     assert [limited(one) for one in figures()["memory"]] == [["worker_peak_in_blocks"]] * 2
@@ -78,7 +99,7 @@ def test_fuzzy(figures):
     assert passes <= 12
     ten, _, both, slow = figures()["fuzzy pass"]
     assert [limited(one) for one in (ten, both, slow)] == [
-        ["special_to_lloyd"],
+        ["special_to_lloyd", "sharp_to_lloyd", "general_to_lloyd"],
         ["general_to_special", "hundred_to_ten"],
         ["scikit_fuzzy_to_ours"],
     ]
@@ -92,16 +113,18 @@ def test_probabilistic_linkage(figures):
 
 
 def test_linkage(figures):
-    _, _, ratios = bench_linkage.main(["--rows", "1e4", "--large", "1e4", "--lake", "1e5", "--rounds", "1"])
+    _, _, ratios = bench_linkage.main(
+        ["--rows", "1e4", "--large", "1e4", "--lake", "1e5", "--joint", "1e4", "--rounds", "1"]
+    )
     assert ratios[1000] > 1  # also here collapsing saves time
     found = figures()
     assert len(limited(found["linkage"][-1])) == 3
     assert limited(found["linkage, lake growth"][0]) == ["times"]
+    assert limited(found["linkage, joint"][0]) == ["ratio"]
 
 
 def test_transforms(figures):
-    _, (small, large) = bench_transforms.main(["--rows", "4e4", "--rounds", "1"])
-    assert large["driver_peak_mb"] - small["driver_peak_mb"] < 20  # rows never come to the driver
+    bench_transforms.main(["--rows", "1e4", "--rounds", "1"])
     found = figures()
     assert limited(found["transforms"][0]) == ["ratio"]
     assert limited(found["swapping growth"][0]) == ["cpu_a_million_rows"]
@@ -129,7 +152,15 @@ def test_microaggregation(figures):
     found = figures()
     assert 1 <= found["microaggregation cells"][0]["ratio_to_plain"] < 1.5
     assert [limited(one) for one in found["microaggregation growth"]] == [["times_the_last"]] * 2
+    assert limited(found["microaggregation patterns"][0]) == ["ratio"]
     assert not common.BROKEN  # the loss on the census data is judged at any size
+
+
+def test_households(figures):
+    bench_households.main(["--rows", "2e4"])
+    found = figures()["refinement of households"][0]
+    assert limited(found) == ["ratio"]
+    assert 0 < found["dropped"] <= 0.05
 
 
 def test_refinement(figures, reference):
@@ -137,6 +168,26 @@ def test_refinement(figures, reference):
     found = figures()
     assert limited(found["refinement"][0]) == ["cpu_rounds"]
     assert found["refinement, dropping"][0]["dropped"] <= 0.05
+    assert limited(found["refinement, models"][0]) == ["worst"]
+    assert limited(found["refinement, known"][0]) == ["cpu_rounds"]
+
+
+def test_mondrian(figures, reference):
+    bench_mondrian.main(["--rows", "2e4", "--data", str(reference)])
+    (one,) = figures()["mondrian"]
+    assert limited(one) == ["cpu_fit"]
+    assert one["loss"] < one["loss_of_one_cut"]
+
+
+def test_suppression(figures, reference):
+    """Both rules leave nobody with fewer than k matches; ours takes about as many cells."""
+    bench_suppression.main(["--rows", "2e4", "--sample", "500", "--data", str(reference)])
+    found = figures()
+    assert limited(found["suppression"][0]) == ["cpu_fit"]
+    assert 0 < found["suppression"][0]["share"] <= 0.02
+    (peer,) = found["suppression, sdcMicro's rule"]
+    assert min(peer["fewest_matches"], peer["fewest_matches_sdcmicro"]) >= bench_suppression.K
+    assert 0 < peer["cells"] <= 1.05 * peer["cells_sdcmicro"]
 
 
 def test_start(figures):
@@ -150,7 +201,23 @@ def test_start(figures):
 
 
 def test_engine(figures):
-    bench_engine.main(["--blocks", "20", "--passes", "2", "--rounds", "1", "--rows", "4e4"])
+    bench_engine.main(["--blocks", "20", "--passes", "2", "--rounds", "1", "--rows", "4e3"])
     found = figures()
     assert limited(found["engine, overhead of a pass"][0]) == ["most_ms"]
     assert limited(found["engine, first task"][0]) == ["seconds"]
+
+
+def test_lake(figures):
+    bench_lake.main(["--files", "150", "--groups", "150"])
+    found = figures()
+    for kind in ("files", "groups"):
+        (one,) = found[f"lake, {kind}"]
+        assert limited(one) == ["seconds", "requests_beyond_footers"]
+        assert one["requests_beyond_footers"] < 100  # at any size: no file is asked for twice
+
+
+def test_series(figures):
+    bench_series.main(["--rows", "1e4"])
+    (one,) = figures()["series"]
+    assert limited(one) == ["check"]
+    assert one["least"] >= bench_series.K

@@ -57,7 +57,7 @@ def test_no_credential_travels_or_is_shown(place, s3, store, monkeypatch, tmp_pa
     store_files = s3fs.S3FileSystem()
     store_files.put(str(place.lake(people())), f"{s3}/lake", recursive=True)
     where = {"source": f"{s3}/lake", "target": f"{s3}/release", "private": f"{s3}/private"}
-    key, bucket, secret = "masterkey" * 4, s3.removeprefix("s3://"), store.right[1]
+    key, bucket, secret = "m4sterkey-9f3b6c0e71d85a2c4d6eb07f", s3.removeprefix("s3://"), store.right[1]
     monkeypatch.setenv("DPMASK_KEY", key)
     loud = {"DASK_LOGGING__DISTRIBUTED": "debug", "DPMASK_KEY": ""}
     without = {"AWS_SECRET_ACCESS_KEY": "", "AWS_ACCESS_KEY_ID": ""}

@@ -78,7 +78,9 @@ def test_who_gets_which_secret():
 
 def test_the_network_policy_knows_every_pod():
     """The operator gives the labels of a cluster or job to all their pods."""
-    cronjob = yaml.safe_load((CONFIG.parent / "jobs" / "pipelines" / "cronjob.yaml").read_text(encoding="utf-8"))
+    cronjob = yaml.safe_load(
+        (CONFIG.parent / "jobs" / "pipelines" / "kubernetes" / "cronjob.yaml").read_text(encoding="utf-8")
+    )
     pods = [manifest("cluster"), manifest("job"), cronjob["spec"]["jobTemplate"]["spec"]["template"]]
     policy = manifest("network")["spec"]
     for selector in (policy["podSelector"], policy["ingress"][0]["from"][0]["podSelector"]):

@@ -38,3 +38,14 @@ def test_a_worker_with_other_libraries(place, tmp_path, case):
     assert told in ended.err
     assert "Install the same on both." in ended.err
     assert not (place.folder / "release").exists()
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_that_computes_other_bits(place, tmp_path):
+    """BLAS for another processor, as on a machine with AVX-512 that nobody told otherwise."""
+    place.lake()
+    with dask_cluster(tmp_path, "--host", "127.0.0.1", worker_env={"OPENBLAS_CORETYPE": "Nehalem"}) as address:
+        ended = place.run("--scheduler", address)
+    assert ended.code == 5
+    assert "computes other last bits than this process" in ended.err
+    assert not (place.folder / "release").exists()

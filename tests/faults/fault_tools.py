@@ -7,37 +7,33 @@ import subprocess
 import sys
 import time
 
+from conftest import as_trial
+
 AT_ONCE = """
 from dpmask.engine.limits import limits
 at_once = limits(journal_seconds=0.0, journal_share=0.0)
 at_once.__enter__()
 """
-from dpmask.clustering.settings import SearchSettings
-
 """Code that makes a run write its checkpoint after every pass."""
 
 LARGE = """
-from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
-from dpmask.clustering.settings import SearchSettings
 from dpmask.engine.limits import limits
-FuzzyCMeans.settings = SearchSettings(sample=100)
-large = limits(largest_cell=100)
+large = limits(largest_cell=100, clustering_sample=100)
 large.__enter__()
 """
 """Code that makes fuzzy clustering of a small table go through passes, as it does for a large one."""
 
 
-def as_if_large(monkeypatch, limit):
+def as_if_large(limit):
     """The same in this process."""
-    monkeypatch.setattr("dpmask.clustering.fuzzy_c_means.FuzzyCMeans.settings", SearchSettings(sample=100))
-    limit(largest_cell=100)
+    limit(largest_cell=100, clustering_sample=100)
 
 
 def cli(place, *arguments, code="", **options):
     """The command line, with some code run before it."""
     script = f"import sys, os, signal\n{code}\nfrom dpmask.cli import main\nmain(sys.argv[1:])"
     return subprocess.Popen(
-        [sys.executable, "-c", script, *map(str, arguments)],
+        [sys.executable, "-c", script, *as_trial(arguments, place.folder)],
         cwd=place.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

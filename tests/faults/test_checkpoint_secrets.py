@@ -1,9 +1,10 @@
 """What a checkpoint shows to who lacks the key, and what it lets in: no value of a record, no key, no code."""
 
+import os
 import zlib
 
 import pytest
-from conftest import people
+from conftest import SECRET, people
 from fault_tools import cli
 from resume_tools import CELLS, FUZZY, MASKS, MEASURES, header, stopped
 
@@ -27,7 +28,7 @@ def sealed(monkeypatch):
 
 def test_no_value_of_a_record_in_a_checkpoint(place, sealed, monkeypatch):
     """Passes that sample or order records bring values of them to the driver; who lacks the key finds none."""
-    monkeypatch.setenv("DPMASK_TEST_KEY", 40 * "s")
+    monkeypatch.setenv("DPMASK_TEST_KEY", SECRET)
     table = people(999)
     place.lake(table)
     stopped(place, seed=None, key="env:DPMASK_TEST_KEY", mask=[*MASKS["transforms"][1:2], *CELLS], measure=MEASURES[:8])
@@ -45,11 +46,26 @@ def test_no_value_of_a_record_in_a_checkpoint(place, sealed, monkeypatch):
                 zlib.decompress(data[start:])
 
 
+def test_a_checkpoint_is_for_its_owner_only(place):
+    """Whatever the umask: its files, and what is staged and paired so far."""
+    place.lake(people(999))
+    mask = os.umask(0o000)
+    try:
+        stopped(place, measure=MEASURES[:1])
+    finally:
+        os.umask(mask)
+    for folder in ("checkpoint", "pairing"):
+        files = [path for path in place.folder.glob(f"private/*/{folder}/**/*") if path.is_file()]
+        assert files, folder
+        assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert place.folder.joinpath("private").stat().st_mode & 0o777 == 0o700
+
+
 def test_no_key_in_a_checkpoint(place, sealed, monkeypatch):
     """Neither the secret nor what is made of it."""
     from dpmask.engine.draws import Subkey, make_key
 
-    secrets, subkey = [make_key("x", key=40 * "s").secret, 40 * b"s"], Subkey.subkey
+    secrets, subkey = [make_key("x", key=SECRET).secret, SECRET.encode()], Subkey.subkey
 
     def noted(self, purpose):
         made = subkey(self, purpose)
@@ -57,7 +73,7 @@ def test_no_key_in_a_checkpoint(place, sealed, monkeypatch):
         return made
 
     monkeypatch.setattr(Subkey, "subkey", noted)
-    monkeypatch.setenv("DPMASK_TEST_KEY", 40 * "s")
+    monkeypatch.setenv("DPMASK_TEST_KEY", SECRET)
     place.lake()
     stopped(place, seed=None, key="env:DPMASK_TEST_KEY", mask=[FUZZY, *CELLS])
     found = b"".join(sealed) + header(place).read_bytes()

@@ -31,14 +31,14 @@ def cluster_of(place):
 
 
 def staged(place):
-    return len(list(place.folder.glob("private/*/staging/part-*.parquet")))
+    return len(list(place.folder.glob("private/*/staging/*")))
 
 
 def slow_job(place):
     """A job of many small blocks, and its release."""
-    place.lake(people(7_000), files=7, row_group_size=100)
-    assert place.run(block_rows=100, target="undisturbed", private="p2").code == 0
-    return place.job(block_rows=100)
+    place.lake(people(1_400), files=7, row_group_size=20)
+    assert place.run(block_rows=20, target="undisturbed", private="p2").code == 0
+    return place.job(block_rows=20)
 
 
 GOES = {
@@ -68,7 +68,7 @@ def test_what_goes_away_ends_the_run_cleanly(place, cluster_of, case):
     assert time.monotonic() - start < 60
     assert 5 < staged(place) < 70
     assert not (place.folder / "release").exists()
-    ended = place.run("--resume", block_rows=100)
+    ended = place.run("--resume", block_rows=20)
     assert ended.code == 0, ended.err
     assert place.bytes() == place.bytes("undisturbed")
 
@@ -142,6 +142,6 @@ def test_a_worker_cut_off_the_network(place, cluster_of, island):
     run = cli(place, "run", job, "--scheduler", processes.address, env=processes.environment)
     assert wait_until(lambda: staged(place) > 5), run.communicate()
     subprocess.run(["ip", "-n", name, "link", "set", f"{name}b", "down"], check=True)
-    _, err = run.communicate(timeout=100)
+    _, err = run.communicate(timeout=200)
     assert run.returncode == 0, err
     assert place.bytes() == place.bytes("undisturbed")

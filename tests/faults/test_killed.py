@@ -37,7 +37,7 @@ Place.{method} = method
 @pytest.mark.parametrize("case", KILLS)
 def test_the_driver_killed_while_publishing_and_started_again(place, case):
     method, calls, after = KILLS[case]
-    place.lake()
+    place.lake(people(800))
     source = place.bytes("lake")
     assert place.run(target="undisturbed", private="p2").code == 0
     job = place.job()
@@ -59,7 +59,7 @@ def test_the_driver_killed_while_publishing_and_started_again(place, case):
 
 @pytest.mark.parametrize(("method", "calls"), [("bring_to", 2), ("replace", 0), ("remove", 0)])
 def test_the_driver_killed_while_replacing_leaves_the_old_release_or_the_new(place, method, calls):
-    place.lake()
+    place.lake(people(800))
     assert place.run().code == 0
     old = place.bytes()
     assert place.run(seed=8, target="undisturbed", private="p2").code == 0
@@ -87,7 +87,7 @@ def test_no_space_left(place):
     if mounted.returncode:
         pytest.skip("needs the right to mount a small disk")
     try:
-        place.lake(people(3000))
+        place.lake(people(1_500))
         for folders in ({"private": "small/private"}, {"target": "small/release"}):
             ended = place.run(**folders)
             assert ended.code == 5, ended.err
@@ -101,7 +101,7 @@ def test_no_space_left(place):
 def test_no_scheduler(place):
     import distributed  # noqa: F401 - its settings must be there before one is changed
 
-    place.lake()
+    place.lake(people(400))
     with dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
         ended = place.run("--scheduler", "tcp://127.0.0.1:9")
     assert ended.code == 5
@@ -111,14 +111,14 @@ def test_no_scheduler(place):
 
 def test_nobody_reads_the_output(place):
     """A closed pipe changes neither the release nor the exit code."""
-    place.lake()
+    place.lake(people(400))
     job = place.job()
-    script = f"{sys.executable} -m dpmask run {job} 2>&1 | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}"
+    script = f"{sys.executable} -m dpmask run {job} --trial 2>&1 | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}"
     ended = subprocess.run(["bash", "-c", script], cwd=place.folder, check=False)
     assert ended.returncode == 0
     assert place.dpmask("verify", "release").code == 0
     for closed in ("2>&-", ">&-", ">/dev/full"):
-        script = f"{sys.executable} -m dpmask run {job} --overwrite {closed}"
+        script = f"{sys.executable} -m dpmask run {job} --trial --overwrite {closed}"
         assert (
             subprocess.run(["bash", "-c", script], cwd=place.folder, check=False, stderr=subprocess.DEVNULL).returncode
             == 0
@@ -127,11 +127,11 @@ def test_nobody_reads_the_output(place):
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(place, sent):
-    place.lake(people(20_000), row_group_size=200)
-    job = place.job(block_rows=200)
+    place.lake(people(1_600), row_group_size=20)
+    job = place.job(block_rows=20)
     run = cli(place, "run", job)
     deadline = time.monotonic() + 60
-    while not list(place.folder.glob("private/*/staging/*.parquet")) and time.monotonic() < deadline:
+    while not list(place.folder.glob("private/*/staging/*")) and time.monotonic() < deadline:
         time.sleep(0.01)
     run.send_signal(sent)
     _, err = run.communicate(timeout=60)
@@ -140,11 +140,11 @@ def test_interrupted(place, sent):
     assert "Traceback" not in err
     assert '"status": "interrupted"' in (place.folder / "private" / "result.json").read_text()
     assert not (place.folder / "release").exists()
-    assert place.run(block_rows=200).code == 0
+    assert place.run(block_rows=20).code == 0
 
 
 def test_interrupted_when_the_release_stands(place, monkeypatch):
-    place.lake()
+    place.lake(people(400))
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
@@ -157,7 +157,7 @@ def test_interrupted_when_the_release_stands(place, monkeypatch):
 
 
 def test_a_killed_run_leaves_no_old_result(place):
-    place.lake()
+    place.lake(people(400))
     assert place.run().code == 0
     job = place.job(seed=9, target="other")
     died = cli(place, "run", job, code=dying("bring_to", 0, after=False))

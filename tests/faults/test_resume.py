@@ -2,8 +2,10 @@
 
 import pytest
 from conftest import people
-from resume_tools import MASKS, MEASURES, computed_before_publishing, computing, header, resumed, stopped
+from resume_tools import MASKS, MEASURES, computed_before_publishing, computing, resumed, stopped
 
+from dpmask.errors import StorageError
+from dpmask.lake.locks import locked
 from dpmask.lake.storage import Place
 
 
@@ -29,7 +31,7 @@ def test_nothing_is_computed_twice(place, monkeypatch, case):
     assert all(label.endswith("before") for label in computed_before_publishing(computed)), "files were looked at"
     assert "taken from the checkpoint" in ended.err
     assert 0 < resumed(ended)["passes"] < once
-    assert resumed(ended)["files"] == 4
+    assert resumed(ended)["files"] == 8, "the staged blocks, and the files that were put together from them"
     assert place.bytes() == place.bytes("undisturbed")
     assert not list(place.folder.rglob("checkpoint")), "it is of no use any more"
 
@@ -53,15 +55,16 @@ def test_staged_files_that_have_gone_are_made_again(place, case):
 def test_nothing_to_resume(place):
     place.lake()
     assert place.run("--resume").code == 0
-    assert "Already released" in place.run("--resume").out
+    assert "nothing was changed" in place.run("--resume").out
 
 
 def test_of_two_at_the_same_moment_one_is_told(place):
     place.lake()
     stopped(place)
-    own = header(place).parent.parent
-    with Place(str(own)).locked():
+    result = (place.folder / "private" / "result.json").read_bytes()
+    with locked(Place("private"), StorageError("busy")):
         ended = place.run("--resume")
     assert ended.code == 5
-    assert "this very job is being run" in ended.err
+    assert "another run uses this private folder now" in ended.err
+    assert (place.folder / "private" / "result.json").read_bytes() == result, "the other one's"
     assert place.run("--resume").code == 0

@@ -3,6 +3,7 @@
 import signal
 
 import pytest
+from conftest import people
 from fault_tools import AT_ONCE, LARGE, as_if_large, cli, dying_in
 from resume_tools import CELLS, FUZZY, MEASURES, REFINEMENT, computed_before_publishing, computing, resumed
 
@@ -28,6 +29,18 @@ def dying(self, number, result):
     if len(seen) > 2: os.kill(os.getpid(), signal.SIGKILL)
 FileEntries.keep = dying
 """,
+    "shuffling": f"""{AT_ONCE}
+from dpmask.engine import files
+class Dying(files.FileEntries):
+    def __init__(self, label, spans):
+        super().__init__(label, spans)
+        self.left = 2 if label == "shuffle" else 1000
+    def keep(self, number, result):
+        super().keep(number, result)
+        self.left -= 1
+        if not self.left: os.kill(os.getpid(), signal.SIGKILL)
+files.FileEntries = Dying
+""",
     "publishing": f"""{AT_ONCE}
 from dpmask.lake.storage import Place
 from dpmask.masking.microaggregation import cells
@@ -47,6 +60,7 @@ KILLS = {
     "records on their way": (CELLS, "cells: figures", 1, True, True),
     "staging": (CELLS, "mask", 2, False, True),
     "measuring": (CELLS, "linkage: links", 0, False, False),
+    "shuffling": (CELLS, "shuffle", 2, False, True),
     "publishing": (CELLS, "publish", 0, False, False),
 }
 
@@ -54,9 +68,9 @@ KILLS = {
 @pytest.mark.parametrize("case", KILLS)
 def test_the_driver_killed_and_resumed(place, cluster, monkeypatch, limit, case):
     computed = computing(monkeypatch)
-    as_if_large(monkeypatch, limit)
+    as_if_large(limit)
     mask, label, passes, before, after = KILLS[case]
-    place.lake()
+    place.lake(people(600))
     said = {"mask": mask, "measure": [] if mask == [REFINEMENT] else MEASURES[:1] + MEASURES[8:9]}
     assert place.run(**said, target="undisturbed", private="p2").code == 0
     whole = len(computed_before_publishing(computed))
@@ -72,12 +86,12 @@ def test_the_driver_killed_and_resumed(place, cluster, monkeypatch, limit, case)
     assert place.bytes() == place.bytes("undisturbed")
     assert resumed(ended)["passes"] > 0
     assert len(computed_before_publishing(computed)) < whole
-    assert (resumed(ended)["files"] > 0) == (case in {"staging", "measuring", "publishing"})
+    assert (resumed(ended)["files"] > 0) == (case in {"staging", "measuring", "shuffling", "publishing"})
 
 
 def test_fitted_cells_are_kept_one_by_one(place, monkeypatch):
     """Killed when the first of two shards was fitted: the resumed run fits the other one."""
-    place.lake()
+    place.lake(people(1000))
     said = {"mask": CELLS[:1]}
     assert place.run(**said, target="undisturbed", private="p2").code == 0
     died = cli(place, "run", place.job(**said), code=DYING["fitting"])

@@ -68,9 +68,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def _refuse(self):
         if self.server.how != "dropped":
-            self.send_response_only(int(self.server.how))
-            self.send_header("Content-Length", "0")
+            expired = self.server.how == "expired"
+            body = b"<Error><Code>ExpiredToken</Code></Error>" if expired and self.command != "HEAD" else b""
+            self.send_response_only(400 if expired else int(self.server.how))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
+            self.wfile.write(body)
         self.close_connection = True
 
     def log_message(self, *_):
@@ -114,10 +117,10 @@ def bucket(url):
 
 @pytest.mark.parametrize("how", ["500", "dropped"])
 def test_errors_for_a_while(remote, proxy, how):
-    proxy.fail(how, 60, 12)
+    proxy.fail(how, 60, 8)
     ended = remote.run(**remote.said)
     assert ended.code == 0, ended.err
-    assert proxy.failed == 12
+    assert proxy.failed == 8
     assert bucket(remote.said["target"]) == remote.bytes("undisturbed")
 
 
@@ -125,7 +128,7 @@ def test_errors_for_good(remote, proxy, limit):
     """The old release stays as it was; when the store is back, the run goes on from where it was."""
     assert remote.run(**remote.said, seed=8).code == 0
     old = bucket(remote.said["target"])
-    limit(journal_seconds=0.0)
+    limit(journal_seconds=0.0, lock_seconds=0.2, lock_patience=1.0)  # the lock stays behind
     proxy.fail("503", 100, 10**9)
     ended = remote.run("--overwrite", **remote.said)
     assert ended.code == 5, ended.err
@@ -138,3 +141,18 @@ def test_errors_for_good(remote, proxy, limit):
     assert ended.json["resumed"]["passes"] > 0
     assert bucket(remote.said["target"]) == remote.bytes("undisturbed")
     assert not [name for name in bucket(remote.said["private"]) if "checkpoint" in name or "staging" in name]
+
+
+@pytest.mark.parametrize("first", [100, 101])
+def test_an_expired_token_is_named_and_the_run_goes_on_with_another(remote, proxy, limit, first):
+    limit(journal_seconds=0.0, lock_seconds=0.2, lock_patience=1.0)
+    proxy.fail("expired", first, 10**9)
+    ended = remote.run(**remote.said)
+    assert ended.code == 2, ended.err
+    assert "the credentials have expired" in ended.err
+    assert "--resume" in ended.err
+    proxy.heal()
+    ended = remote.run("--resume", "--json", **remote.said)
+    assert ended.code == 0, ended.err
+    assert ended.json["resumed"]["passes"] > 0
+    assert bucket(remote.said["target"]) == remote.bytes("undisturbed")

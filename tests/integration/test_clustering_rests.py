@@ -10,7 +10,6 @@ import pytest
 
 import dpmask
 from dpmask.clustering import iteration
-from dpmask.clustering.settings import SearchSettings
 
 SKEWED = [
     "age",
@@ -46,8 +45,8 @@ def work(monkeypatch):
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(("clusters", "fuzziness"), [(10, 2.0), (30, 2.0), (20, 3.0), (50, 1.1)])
-def test_two_grids_never_stall(skewed, work, monkeypatch, clusters, fuzziness, seed):
-    monkeypatch.setattr(dpmask.FuzzyCMeans, "settings", SearchSettings(sample=2000))
+def test_two_grids_never_stall(skewed, work, limit, clusters, fuzziness, seed):
+    limit(clustering_sample=2000)
     options = {"clusters": clusters, "fuzziness": fuzziness, "starts": 2, "max_passes": 300}
     fitted, cost = {}, {}
     for two_grid in (False, True):
@@ -70,6 +69,14 @@ def test_the_best_optimum_is_found_about_always(reference, clusters, fuzziness, 
     method = dpmask.FuzzyCMeans(clusters=clusters, fuzziness=fuzziness)
     found = np.array([method.fit(frame, seed=seed).objective for seed in range(8)])
     assert (found <= 1.00001 * best).sum() >= 6
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_no_fit_of_skewed_columns_is_far_from_the_best(reference, seed):
+    """20 starts alone, plain or greedy, end 4 to 7 % above the best optimum known, 200 of them 3 %."""
+    frame = pd.read_csv(reference / "tarragona.csv").astype(float)
+    fitted = dpmask.FuzzyCMeans(clusters=30, fuzziness=2.0).fit(frame, seed=seed)
+    assert fitted.objective <= 1.005 * 185.2128
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from parts import in_parts
 
 import dpmask
 from dpmask.clustering import partition
-from dpmask.clustering.settings import SearchSettings
 
 COLUMNS = ["x", "y", "kind"]
 
@@ -32,9 +31,9 @@ def features(fitted, frame):
 @pytest.mark.parametrize(
     "method", [dpmask.BisectingKMeans(clusters=4, starts=15), dpmask.KMeans(clusters=4, starts=15)]
 )
-def test_passes_over_all_data_go_on_from_a_sample(frame, method, client, monkeypatch):
+def test_passes_over_all_data_go_on_from_a_sample(frame, method, client, limit):
     whole = method.fit(frame, columns=COLUMNS, seed=2)
-    monkeypatch.setattr(type(method), "settings", SearchSettings(sample=400))
+    limit(clustering_sample=400)
     alone = method.fit(frame, columns=COLUMNS, seed=2)
     assert alone.objective == pytest.approx(whole.objective, rel=0.01)
     labels = alone.labels(frame)
@@ -45,9 +44,9 @@ def test_passes_over_all_data_go_on_from_a_sample(frame, method, client, monkeyp
         assert found.labels(parts).compute().equals(labels)
 
 
-def test_k_means_beyond_its_sample_stands_still(frame, monkeypatch):
+def test_k_means_beyond_its_sample_stands_still(frame, limit):
     """Every centre is the mean of all records that are nearest to it: a fixed point of Lloyd's iteration."""
-    monkeypatch.setattr(dpmask.KMeans, "settings", SearchSettings(sample=400))
+    limit(clustering_sample=400)
     fitted = dpmask.KMeans(clusters=4).fit(frame, columns=COLUMNS, seed=1)
     values = features(fitted, frame)
     nearest = ((values.T[:, None] - fitted.centers[None]) ** 2).sum(axis=2)
@@ -58,9 +57,9 @@ def test_k_means_beyond_its_sample_stands_still(frame, monkeypatch):
     assert fitted.objective == pytest.approx(nearest.min(axis=1).sum(), rel=1e-6)
 
 
-def test_each_cut_of_bisecting_stands_still(frame, monkeypatch):
+def test_each_cut_of_bisecting_stands_still(frame, limit):
     """The two centres of a cut are the means of the parts it makes of one cluster, over all records."""
-    monkeypatch.setattr(dpmask.BisectingKMeans, "settings", SearchSettings(sample=400))
+    limit(clustering_sample=400)
     fitted = dpmask.BisectingKMeans(clusters=4).fit(frame, columns=COLUMNS, seed=1)
     values = features(fitted, frame)
     for number, cut in enumerate(fitted.cuts, start=1):

@@ -67,7 +67,8 @@ def test_every_column_type_against_all_pairs(columns, drop):
     found = LINK(original, masked, columns=columns, sets=SETS if "job" in columns else None)
     expected = linkage(original, masked, columns, SETS)
     assert found.known == pytest.approx(expected, abs=1e-12)
-    assert found.rate == found.known[-1]
+    assert found.euclidean == found.known[-1]
+    assert found.rate >= max(found.euclidean, found.mahalanobis, found.joint, *found.known)
     assert found.by_known == pytest.approx(np.mean(expected))
     assert found.attacked == len(original)
     assert found.interval == (found.rate, found.rate)
@@ -81,10 +82,10 @@ def test_by_hand():
     found = LINK(original, masked, columns=["a", "b"])
     # the constant b tells nothing: each record ties with the other one of its a
     assert found.known == (0.5, 0.5)
-    assert found.rate == 0.5
+    assert found.euclidean == 0.5
     swapped = masked.assign(a=[7.0, 5, 7, 5])
-    assert LINK(original, swapped, columns=["a", "b"]).rate == 0.0
-    assert LINK(original, masked.iloc[:2], columns=["a"]).rate == 0.5  # two dropped, two linked for sure
+    assert LINK(original, swapped, columns=["a", "b"]).euclidean == 0.0
+    assert LINK(original, masked.iloc[:2], columns=["a"]).euclidean == 0.5  # two dropped, two linked for sure
 
 
 def test_a_table_with_itself(census_frame):
@@ -112,10 +113,10 @@ def test_risk_falls_with_noise(census_frame):
         rates = [getattr(one, field) for one in found]
         assert rates == sorted(rates, reverse=True)
         assert rates[0] > 0.7
-        assert rates[-1] < 0.1
+        assert rates[-1] < (0.15 if field in {"rate", "assignment"} else 0.1)
     known = noisy(census_frame, 0.2)
     assert found[1].known == pytest.approx(linkage(census_frame, known, columns)[:7], abs=1e-12)
-    assert found[1].rate == pytest.approx(linkage(census_frame, known, columns)[-1], abs=1e-12)
+    assert found[1].euclidean == pytest.approx(linkage(census_frame, known, columns)[-1], abs=1e-12)
 
 
 def test_mahalanobis_is_that_of_all_pairs_and_of_a_ridge(census_frame):
@@ -128,7 +129,8 @@ def test_mahalanobis_is_that_of_all_pairs_and_of_a_ridge(census_frame):
     found = LINK(census_frame, masked, columns=columns)
     assert found.mahalanobis == pytest.approx(mahalanobis(census_frame, masked, columns, ridge), abs=2 / 1080)
     assert found.mahalanobis > 0.85
-    assert found.rate < 0.15
+    assert found.euclidean < 0.15
+    assert found.rate >= found.mahalanobis
     assert mahalanobis(census_frame, masked, columns, np.linalg.pinv) < 0.15
 
 
@@ -138,13 +140,12 @@ def test_mahalanobis_weighs_categories_by_how_often_they_change():
     original = pd.DataFrame({"a": rng.normal(size=300), "b": [f"b{n}" for n in range(300)]})
     masked = original.assign(a=rng.normal(size=300))
     found = LINK(original, masked, columns=["a", "b"])
-    assert found.mahalanobis == 1.0
-    assert found.rate < 0.9
+    assert (found.mahalanobis, found.joint) == (1.0, 1.0)
+    assert found.euclidean < 0.9
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_partitions_do_not_matter(partitions, client):
-    """On a real cluster, with an empty partition among them, masked rows in another order and some dropped; sampled, too."""
+def test_partitions_do_not_matter(partitions):
+    """With an empty partition among them, masked rows in another order and some dropped; sampled, too."""
     original, masked = mixed()
     masked = masked.iloc[10:]
     columns = ["income", "age", "job", "member", "children"]
@@ -157,6 +158,8 @@ def test_partitions_do_not_matter(partitions, client):
         alone = LINK(original, masked, columns=columns, sets=SETS, **options)
         assert found.known == pytest.approx(alone.known, abs=1e-9)
         assert found.mahalanobis == pytest.approx(alone.mahalanobis, abs=1e-9)
+        for name in ("rate", "joint", "assignment", "contributions", "worst_sets"):
+            assert getattr(found, name) == pytest.approx(getattr(alone, name), abs=1e-9), name
         assert found.intervals["by_known"] == pytest.approx(alone.intervals["by_known"], abs=1e-9)
         assert (found.attacked, found.guessing) == (alone.attacked, pytest.approx(alone.guessing))
 
@@ -180,7 +183,7 @@ def test_lakes_pair_by_position(tmp_path, request, kind, limit):
 
 
 def test_a_sample_is_near_the_whole_and_told_so(census_frame):
-    columns = list(census_frame.columns)
+    columns = list(census_frame.columns)[:6]
     masked = noisy(census_frame, 0.3)
     whole = LINK(census_frame, masked, columns=columns)
     held = 0
@@ -221,14 +224,13 @@ def test_mahalanobis_with_missing_values_is_as_the_guide_defines_it(census_frame
         masked.loc[holes if kept else rng.random(300) < 0.2, column] = np.nan
     found = dpmask.risk.distance_linkage(frame, masked, columns=list(frame))
     assert found.mahalanobis == pytest.approx(mahalanobis_with_missing(frame, masked, list(frame)), abs=1e-9)
-    assert found.mahalanobis != found.rate
 
 
 def test_open_ends_are_outside():
     """40 is in [40, 60) and not in [20, 40)."""
     original = pd.DataFrame({"age": [20.0, 39.5, 40.0, 41.0]})
     masked = pd.DataFrame({"age": ["[20, 40)", "[20, 40)", "[40, 60)", "[40, 60)"]})
-    assert LINK(original, masked, columns=["age"]).rate == 0.5
+    assert LINK(original, masked, columns=["age"]).euclidean == 0.5
     closed = pd.DataFrame({"age": ["[20, 40]", "[20, 40]", "(40, 60]", "(40, 60]"]})
     assert LINK(original, closed, columns=["age"]).known == pytest.approx([(0.5 + 0.5 + 0 + 0.5) / 4])
 
@@ -259,13 +261,12 @@ UNICODE = pd.DataFrame({"größe": [1.0, 2, 3]})
         (UNICODE, UNICODE, {"limit": 0.5}, JobError, "limit must be an integer >= 1; got 0.5"),
         (UNICODE, UNICODE, {"seed": "x"}, JobError, "seed must be an integer; got str"),
         (UNICODE, UNICODE, {"sets": {"a": {}}}, JobError, "sets name column 'a', which is not among columns"),
-        (UNICODE, UNICODE, {"sets": {"größe": {}}}, JobError, "'größe' is a number in the original"),
         (UNICODE, UNICODE.iloc[[0, 0, 1]], {}, JobError, "records pair by index, which must be unique"),
         (UNICODE, UNICODE.assign(größe=[1, np.inf, 3]), {}, InputError, "infinite values in 1 records"),
         (UNICODE.assign(größe=7.0), UNICODE, {}, InputError, "is constant"),
         (UNICODE.iloc[:1], UNICODE, {}, InputError, "has a value in one record only"),
         (UNICODE, UNICODE.astype(str).replace("3.0", "tall"), {}, InputError, "must be intervals such as"),
-        (UNICODE.astype(str), UNICODE, {}, JobError, "must be a number, text, or true or false in both tables"),
+        (UNICODE.astype(str), UNICODE, {}, JobError, "must be a number, a date, text, or true or false in both"),
         (UNICODE, UNICODE.set_axis([7, 8, 9]), {}, InputError, "no record of the original is in the masked table"),
         (UNICODE, "release", {}, JobError, "must be a lake, a pandas or a Dask DataFrame; got str"),
     ],

@@ -11,7 +11,6 @@ from parts import in_parts
 from synthesis_tools import COLUMNS, models, people
 
 import dpmask
-from dpmask.clustering.settings import SearchSettings
 from dpmask.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -22,18 +21,17 @@ def whole_fit():
     return dpmask.FuzzyCRegression(clusters=3, max_passes=4).fit(people(), **COLUMNS)
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_models_do_not_depend_on_partitions(partitions, client, whole_fit):
+def test_models_do_not_depend_on_partitions(partitions, whole_fit):
     fitted = dpmask.FuzzyCRegression(clusters=3, max_passes=4).fit(in_parts(people(), partitions), **COLUMNS)
     np.testing.assert_allclose(fitted.coefficients, whole_fit.coefficients, rtol=1e-9, atol=1e-9)
     assert (fitted.sizes == whole_fit.sizes).all()
     assert fitted.objective == pytest.approx(whole_fit.objective, rel=1e-9)
 
 
-def test_a_sampled_start_does_not_depend_on_partitions(monkeypatch):
+def test_a_sampled_start_does_not_depend_on_partitions(limit):
     """Larger tables start from a sample of their records: the same ones however they are cut, and as good a start."""
     plain = models(clusters=2).fit(people(), seed=1)
-    monkeypatch.setattr(dpmask.FuzzyCRegression, "settings", SearchSettings(sample=300))
+    limit(clustering_sample=300)
     method = dpmask.FuzzyCRegression(clusters=2, max_passes=100)
     one, two = (method.fit(table, **COLUMNS, weight="w") for table in (people(), in_parts(people(), 7)))
     np.testing.assert_allclose(one.coefficients, two.coefficients, rtol=1e-9, atol=1e-9)
@@ -89,7 +87,7 @@ def test_a_weight_counts_a_record_so_often():
     assert list(weighted.labels(frame.drop(columns="w"))) == list(weighted.labels(frame))
 
 
-def test_few_records_among_many_shape_the_models(monkeypatch):
+def test_few_records_among_many_shape_the_models(limit):
     """The sample is a share of the records that count: a few complete ones, or ones with a weight, are all in it."""
     frame = people()
     few = frame.index % 100 == 7  # 15 of 1,500
@@ -103,7 +101,7 @@ def test_few_records_among_many_shape_the_models(monkeypatch):
         regression.fit(lacking, **COLUMNS, seed=1).coefficients,
         regression.fit(weighed, **COLUMNS, weight="w", seed=1).coefficients,
     ]
-    monkeypatch.setattr(dpmask.FuzzyCRegression, "settings", SearchSettings(sample=20))
+    limit(clustering_sample=20)
     assert (regression.fit(lacking, **COLUMNS, seed=1).coefficients == expected[0]).all()
     assert (regression.fit(weighed, **COLUMNS, weight="w", seed=1).coefficients == expected[1]).all()
     many = dpmask.FuzzyCRegression(clusters=16, nulls="drop")

@@ -11,7 +11,6 @@ from parts import in_parts
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.table.encoders import value_codes
 
 measure = sys.modules[dpmask.risk.groups.__module__]
 QUASI = [["age", "region"], ["children", "member"]]
@@ -113,8 +112,7 @@ def alone(frame, masked):
     return dpmask.risk.groups(frame, masked, quasi=QUASI[0], sensitive=SENSITIVE)
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_groups_do_not_depend_on_partitions(frame, masked, alone, partitions, client, limit):
+def test_groups_do_not_depend_on_partitions(frame, masked, alone, partitions, limit):
     limit(group_shard_rows=1500)
     found = dpmask.risk.groups(
         in_parts(frame, partitions), in_parts(masked, partitions), quasi=QUASI[0], sensitive=SENSITIVE
@@ -130,14 +128,14 @@ def test_shards_that_do_not_fit_in_memory_find_the_same(frame, masked, alone, li
     assert found.parts == pytest.approx(dict(alone.parts), rel=1e-9)
 
 
-def test_lakes_and_numbers_in_bins(tmp_path, frame, monkeypatch):
+def test_lakes_and_numbers_in_bins(tmp_path, frame, limit):
     """A lake, and both ways to code a numeric column: with at most so many values each is its own code."""
     write_lake(tmp_path / "lake", people(2000))
     lake = dpmask.read_lake(tmp_path / "lake", block_rows=300)
     wanted = dpmask.risk.groups(frame, frame, quasi=["age"], sensitive=["children", "income"])
     found = dpmask.risk.groups(lake, lake, quasi=["age"], sensitive=["children", "income"])
     assert found.parts == wanted.parts
-    monkeypatch.setattr(value_codes, "_FEW_NUMBERS", 1)
+    limit(number_codes=1)
     binned = dpmask.risk.groups(lake, lake, quasi=["age"], sensitive=["children"])
     # fewer than 20 values, each with more than a twentieth: bins are the values
     names = ("distinct", "entropy", "confidence")
@@ -164,10 +162,10 @@ def test_bad_arguments(frame, changes, error, text):
         dpmask.risk.groups(frame, frame, **({"quasi": ["age"]} | changes))
 
 
-def test_bad_tables(frame, monkeypatch):
+def test_bad_tables(frame, limit):
     with pytest.raises(InputError, match="has no record"):
         dpmask.risk.groups(frame, frame.iloc[:0], quasi=["age"])
-    monkeypatch.setattr(value_codes, "_MANY_CATEGORIES", 10)
+    limit(category_codes=10)
     with pytest.raises(JobError, match="column 'name' has more than 10 different values"):
         dpmask.risk.groups(frame, frame, quasi=["age"], sensitive=["name"])
 
@@ -183,16 +181,16 @@ def test_a_policy_on_the_smallest_group(place):
     place.lake()
     columns = JOB["columns"] | {"quasi": ["region"], "plain": ["age", "children", "born", "name", "member"]}
     steps = {"columns": columns, "measure": [{"measure": "groups"}]}
-    refused = place.run(**steps, policy=["groups.smallest >= 334"])
+    refused = place.run(**steps, policy=["groups.smallest >= 201"])
     assert refused.code == 3, refused.err
-    assert "groups.smallest >= 334: it is 333" in refused.err
+    assert "groups.smallest >= 201: it is 200" in refused.err
     assert not (place.folder / "release").exists()
     report = next(place.folder.glob("private/*/report.html")).read_text()
     assert "before masking" in report
-    held = place.run(**steps, policy=["groups.smallest >= 333", "groups.uniques <= 0"])
+    held = place.run(**steps, policy=["groups.smallest >= 200", "groups.uniques <= 0"])
     assert held.code == 0, held.err
     result = json.loads((place.folder / "private" / "result.json").read_text())
-    assert result["measures"][0]["values"]["before"]["region: smallest group"] == 333
+    assert result["measures"][0]["values"]["before"]["region: smallest group"] == 200
     assert "region: income: closeness" in result["measures"][0]["values"]["parts"]
 
 

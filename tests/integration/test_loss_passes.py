@@ -20,8 +20,7 @@ from dpmask.measures.utility.shared_passes import shared_measures
 SHARED = tuple(shared_measures())
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_nothing_depends_on_partitions(partitions, client):
+def test_nothing_depends_on_partitions(partitions):
     frame, masked = table(6000)
     columns = list(frame)
     alone = dpmask.utility.summarise(frame, masked, columns=columns)

@@ -13,7 +13,16 @@ from dpmask.testing.measures import check_measure
 
 PARAMETERS = {
     "groups": {"quasi": ["age", "region"], "sensitive": ["income"]},
+    "households": {"household": "age", "columns": ["region", "income"], "sample": 30},
     "attribute_inference": {"columns": ["age", "hours"], "target": "income", "sample": 50},
+    "noise_filter": {"scale": 0.1, "sample": 100},
+    "rank_linkage": {"window": 0.1, "share": 0.9, "sample": 100},
+    "residual_linkage": {
+        "columns": ["income", "hours"],
+        "independents": ["age", "region"],
+        "clusters": 2,
+        "sample": 100,
+    },
     "known_records": {"columns": ["income", "hours"], "known": 5},
     "distance_linkage": {"columns": ["income", "age", "region"]},
     "cluster_distance": {"clusters": 3, "starts": 1, "shift": 1e-5},
@@ -40,7 +49,12 @@ def tables():
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_every_measure_keeps_the_contract(name, tables, client):
-    check_measure(find_measure(name), *tables, client=client, **PARAMETERS.get(name, {}))
+    given = PARAMETERS.get(name, {})
+    if name == "differencing":  # of an earlier release, which lacks some
+        original, masked = tables
+        other = masked.assign(income=2 * original["income"] - masked["income"])
+        given = {"columns": ["income", "hours"], "labels": ["region"], "earlier": [other[:250]]}
+    check_measure(find_measure(name), *tables, client=client, **given)
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -74,7 +88,7 @@ def test_public_modules_list_measures_only():
 def test_results_in_a_notebook(tables):
     risk = dpmask.risk.distance_linkage(*tables, columns=["income"], sample=100)
     assert risk.to_frame().set_index("number").loc["rate", "high"] == risk.interval[1]
-    assert risk._repr_html_().count("<svg") == 3
+    assert risk._repr_html_().count("<svg") == len(risk.judged)
     assert "guessing" in risk._repr_html_()
     assert "<script" not in risk._repr_html_()
     several = dpmask.utility.summarise(*tables, columns=["income", "hours"], measures=["il1s", "moments"])

@@ -58,7 +58,7 @@ def test_bad_memberships(options, text):
 
 
 def test_a_lake_in_a_dask_frame_out_with_new_types(tmp_path, frame):
-    write_lake(tmp_path / "lake", people(), files=2)
+    write_lake(tmp_path / "lake", people(1000), files=2)
     lake = dpmask.read_lake(str(tmp_path / "lake"), block_rows=300)
     transform = dpmask.MembershipTransform(columns=["age", "children", "money"], function="s")
     masked = transform.fit(lake, seed=1).mask(lake)
@@ -66,16 +66,33 @@ def test_a_lake_in_a_dask_frame_out_with_new_types(tmp_path, frame):
     found = masked.compute()
     assert (found.dtypes == masked.dtypes).all()
     assert set(found[["age", "children", "money"]].dtypes.astype(str)) == {"float64"}
-    assert found["money"].isna().sum() == people()["money"].null_count
+    assert found["money"].isna().sum() == people(1000)["money"].null_count
     alone = dpmask.MembershipTransform(columns=["age", "children"], function="s").fit(frame, seed=1).mask(frame)
     np.testing.assert_allclose(found["children"], alone["children"], rtol=1e-12)
 
 
-def test_a_job_that_does_not_measure_the_attack_is_warned(place):
+def measured_by(ended):
+    """The measures of a run beside the gate's."""
+    return [one["name"] for one in ended.json["measures"] if not one["name"].startswith("gate")]
+
+
+def test_a_job_takes_the_attack_on_its_method_by_itself(place):
     place.lake()
-    ended = place.run(mask=HYBRID[:1], order="input")
-    assert "may undo membership_transform, and the job does not measure it. Add measure: known_records" in ended.out
-    measured = [{"measure": "known_records", "columns": COMPLETE, "known": 4}]
-    ended = place.run("--json", "--overwrite", mask=HYBRID[:1], measure=measured, order="input")
-    assert not any("may undo" in warning for warning in ended.json["warnings"])
+    ended = place.run("--json", mask=HYBRID[:1], order="input")
+    assert measured_by(ended) == ["known_records", "consistency"]
     assert ended.json["measures"][0]["values"]["parts"]["membership: rate"] == 1.0
+    measured = [{"measure": "known_records", "columns": COMPLETE, "known": 4}]
+    ended = place.run("--json", "--overwrite", mask=HYBRID, measure=measured, order="input")
+    names = measured_by(ended)
+    assert names == ["known_records", "known_records of membership_transform", "consistency"]  # once for both steps
+    measured[0]["known"] = [6, 20, 100]
+    ended = place.run("--json", "--overwrite", mask=HYBRID, measure=measured, order="input")
+    assert measured_by(ended) == ["known_records", "consistency"]  # it asks for the same
+
+
+def test_an_attack_that_a_table_is_too_small_for_is_a_warning(place):
+    place.lake(people(6))
+    ended = place.run("--json", mask=HYBRID[:1], order="input", measure=[])
+    assert measured_by(ended) == ["consistency"]
+    assert ended.json["measures"][-1]["judged"]["attacks"] == 1.0, "what was not tried may succeed"
+    assert any("known_records was not tried, so its risk is unknown" in warning for warning in ended.json["warnings"])

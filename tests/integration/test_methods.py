@@ -1,14 +1,18 @@
 """Every masking method of the registry passes the public checks, on frames and on a real cluster of processes."""
 
 import doctest
+import os
 import pickle
+import signal
 import warnings
 from importlib import import_module
 
 import numpy as np
 import pytest
 from method_examples import EXAMPLES, example, workers
+from parts import in_parts
 
+from dpmask.engine.progress import listening
 from dpmask.guide import page
 from dpmask.masking import METHODS, method_class
 from dpmask.masking.method import FittedMethod, Method
@@ -17,23 +21,44 @@ from dpmask.testing import check_method
 NEEDED = {"membership_transform": "its bounds are the extremes: without them nothing could be masked"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def mortal():
-    """The client of a cluster of its own, whose workers may be killed: each has a nanny that starts it again."""
+    """The client of a cluster whose workers may be killed: each has a nanny that starts it again."""
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
         yield client
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in METHODS])
 def test_on_frames(name):
     check_method(example(name), workers())
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_on_a_cluster_whose_workers_are_killed(name, mortal):
+def test_on_frames_and_a_cluster_whose_workers_are_killed(name, mortal):
     check_method(example(name), workers(), client=mortal)
+
+
+def test_regions_after_killed_workers(mortal, limit):
+    """Killed after the first level of large regions, and when the rows of others are to meet in shards."""
+    method, frame = example("refinement, mondrian"), workers()
+    expected, seen = method.fit(frame, seed=7).mask(frame), []
+    limit(refinement_shard_rows=100)
+
+    def killing(label, done, total):
+        if not total and label.startswith("mondrian: "):
+            first = label not in seen and (not seen or label.endswith("shards"))
+            seen.append(label)
+            if first:
+                os.kill(next(iter(mortal.cluster.workers.values())).pid, signal.SIGKILL)
+
+    with listening(killing):
+        assert method.fit(in_parts(frame, 5), seed=7).mask(frame).equals(expected)
+    assert len(seen) > 1
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -11,7 +11,6 @@ import pytest
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.masking.microaggregation import cells
 
 COLUMNS = ["net", "tax", "gross"]
 SUM = "net + tax = gross"
@@ -83,12 +82,13 @@ CELLS = {"k": 5, "cell_size": 100, "constraints": [SUM, "net >= 0"], "minimum_si
     ],
     ids=["fuzzy", "entropy", "mdav"],
 )
-def test_records_are_masked_alike_however_the_table_is_cut(method, client):
-    frame = incomes()
+def test_records_are_masked_alike_however_the_table_is_cut(method, client, limit):
+    limit(cells_per_shard=3)
+    frame = incomes(1200)
     with_client = method.fit(frame, seed=1)
     one = with_client.mask(frame)
-    assert with_client.parts[0].shards.tree.cells > 3, "several shards, found on a sample"
-    for partitions in (1, 3, 7, 20):
+    assert with_client.parts[0].shards.total > 3, "several shards, found on a sample"
+    for partitions in (3, 10):
         table = partitioned(frame, partitions)
         fitted = method.fit(table, seed=1)
         assert fitted.figures.smallest == with_client.figures.smallest
@@ -199,26 +199,28 @@ def test_mdav_groups_have_k_to_2k_records():
     assert fitted.claims() == [{"columns": ["hours", "größe"], "smallest_group": 7}]
 
 
-@pytest.mark.parametrize("cells_per_shard", [8, 1])
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("cells_per_shard", "cells"), [(8, 3), (1, 16)])
 @pytest.mark.parametrize("file", ["eia.csv", "census_income_kdd.parquet"])
-def test_cells_of_skewed_data_lose_little(reference, monkeypatch, file, cells_per_shard):
+def test_cells_of_skewed_data_lose_little(reference, limit, file, cells_per_shard, cells, seed):
     """Clusters are shared out among the cells of all shards, and those that spread more get more.
 
-    With n / k for each cell it was threefold; with shards that share by a sample of few records, up to 1.44 times.
+    With n / k for each cell it was threefold. Shards that shared by a sample of few records lost 1.22 and 1.25 times as
+    much here in 16 shards of EIA's records, and 1.35 and 1.37 times in those of the census.
     """
-    monkeypatch.setattr(cells, "_CELLS_PER_SHARD", cells_per_shard)
+    limit(cells_per_shard=cells_per_shard)
     if file == "eia.csv":
         frame = pd.read_csv(reference / file).select_dtypes("number").drop(columns=["YEAR", "UTILITYID", "MONTH"])
-        frame = frame.iloc[::4].reset_index(drop=True).astype(float)
+        frame = frame.iloc[::2].reset_index(drop=True).astype(float)
     else:
         columns = ["age", "wage_per_hour", "capital_gains", "dividends_from_stocks", "weeks_worked_in_year"]
-        frame = pd.read_parquet(reference / file, columns=columns).astype(float).sample(1500, random_state=0)
+        frame = pd.read_parquet(reference / file, columns=columns).astype(float).sample(3000, random_state=0)
         frame = frame.reset_index(drop=True)
-    losses = [
-        sum(fuzzy(columns=list(frame), cell_size=size).fit(frame, seed=seed).figures.loss for seed in (1, 2, 3))
-        for size in (len(frame), len(frame) // 3 + 1)
-    ]
-    assert losses[1] <= 1.2 * losses[0]
+    whole, cut = (
+        fuzzy(columns=list(frame), cell_size=size).fit(frame, seed=seed).figures.loss
+        for size in (len(frame), len(frame) // cells + 1)
+    )
+    assert cut <= 1.2 * whole
 
 
 def test_few_clusters_are_fitted_to_the_whole_table(limit, client):
@@ -240,7 +242,7 @@ def test_few_clusters_are_fitted_to_the_whole_table(limit, client):
 
 def test_another_table_is_masked_by_the_same_centres():
     frame, other = incomes(seed=0), incomes(seed=5)
-    fitted = fuzzy(cell_size=300).fit(frame, seed=1)
+    fitted = fuzzy(k=15, cell_size=300, minimum_size=2).fit(frame, seed=1)  # few are merged
     rows = {tuple(row) for row in fitted.mask(frame)[COLUMNS].to_numpy()}
     new = {tuple(row) for row in fitted.mask(other)[COLUMNS].to_numpy()}
     assert len(new & rows) > 0.8 * len(new)
@@ -299,7 +301,7 @@ def test_parameters_that_cannot_work_are_refused(options, text):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"net": np.nan}, "column 'net' is missing in 1 records, which cannot be grouped"),
+        ({"net": np.nan}, "fewer than 5 records lack the same values"),
         ({"hours": np.inf}, "column 'hours' holds infinite values in 1 records"),
     ],
 )
@@ -313,7 +315,7 @@ def test_values_that_cannot_be_grouped_are_refused_without_being_shown(change, t
         assert text in str(error.value)
         assert "177" not in str(error.value)
     fitted = fuzzy(columns=["net", "hours"]).fit(incomes(200), seed=1)
-    with pytest.raises(InputError, match="missing or infinite values"):
+    with pytest.raises(InputError, match=r"infinite values|Fit to this table"):
         fitted.mask(frame)
 
 
@@ -324,3 +326,36 @@ def test_fewer_records_than_k_are_refused():
         fuzzy(minimum_size=9).fit(incomes(7), seed=1)
     with pytest.raises(JobError, match="give either key"):
         fuzzy().fit(incomes(20))
+
+
+def test_weighted_means_keep_weighted_totals():
+    """Groups are those without weights, each released as its weighted mean; strata keep their weighted totals."""
+    rng = np.random.default_rng(8)
+    frame = pd.DataFrame(
+        {"pay": rng.gamma(2.0, 900.0, 600), "hours": rng.normal(35, 6, 600), "sex": rng.choice(["f", "m"], 600)}
+    )
+    frame["weight"] = rng.gamma(1.0, 50.0, 600) * (rng.random(600) > 0.05)
+    frame.loc[frame["pay"] > 4000, "weight"] = 0.0
+    options = {"columns": ["pay", "hours"], "k": 4, "by": ["sex"]}
+    plain = dpmask.Microaggregation(**options).fit(frame, seed=1).mask(frame)
+    method = dpmask.Microaggregation(**options, weight="weight")
+    fitted = method.fit(frame, seed=1)
+    masked = fitted.mask(frame)
+    for _, group in frame.groupby([plain["pay"], plain["hours"]]):
+        weights = group["weight"] if group["weight"].any() else None
+        expected = np.average(group[["pay", "hours"]], axis=0, weights=weights)
+        np.testing.assert_allclose(
+            masked.loc[group.index, ["pay", "hours"]].to_numpy(), [expected] * len(group), rtol=1e-9
+        )
+    for _, some in frame.groupby("sex"):
+        before, after = ((some["weight"] * table.loc[some.index, "pay"]).sum() for table in (frame, masked))
+        assert after == pytest.approx(before, rel=1e-9)
+    shares = frame["weight"] / frame["weight"].groupby([plain["pay"], plain["hours"]]).transform("sum")
+    assert fitted.figures.groups[0].largest_weight_share == pytest.approx(shares.max())
+    assert "weighted by weight" in fitted.statement()
+    split = dd.from_pandas(frame, npartitions=4)
+    pd.testing.assert_frame_equal(method.fit(split, seed=1).mask(split).compute(), masked, check_dtype=False)
+    with pytest.raises(InputError, match="a number >= 0 in every record"):
+        method.fit(frame.assign(weight=-frame["weight"]), seed=1)
+    with pytest.raises(JobError, match="is among the columns"):
+        dpmask.Microaggregation(columns=["pay", "weight"], k=4, weight="weight")

@@ -13,8 +13,8 @@ def test_steps_draw_for_themselves(place):
     step = {"method": "noise", "columns": ["income"], "scale": 0.1}
     assert place.run(mask=[step, step], order="input").code == 0
     noise = place.released()[1]["income"].to_numpy() - table["income"].to_numpy()
-    # five standard errors of a variance of 1000 draws
-    assert noise.var() == pytest.approx(2 * (0.1 * table["income"].to_numpy().std()) ** 2, rel=5 * np.sqrt(2 / 1000))
+    # five standard errors of a variance of 600 draws
+    assert noise.var() == pytest.approx(2 * (0.1 * table["income"].to_numpy().std()) ** 2, rel=5 * np.sqrt(2 / 600))
 
 
 def noise_of(place, table, target, **changes):
@@ -23,7 +23,7 @@ def noise_of(place, table, target, **changes):
 
 
 def test_releases_of_one_key_do_not_share_their_noise(place):
-    """Another scale, name or size of the table draws anew: no two releases can be solved for the original."""
+    """Another scale, name or table draws anew: no two releases can be solved for the original."""
     table = people()
     place.lake(table)
     step = {"method": "noise", "columns": ["income", "age"], "scale": 0.1}
@@ -34,14 +34,12 @@ def test_releases_of_one_key_do_not_share_their_noise(place):
         "name": noise_of(place, table, "four", mask=[step], name="other"),
     }
     for what, other in others.items():
-        # 1000 pairs: five standard errors of a correlation of 0
-        assert abs(np.corrcoef(first, other)[0, 1]) < 5 / np.sqrt(1000), what
+        # 600 pairs: five standard errors of a correlation of 0
+        assert abs(np.corrcoef(first, other)[0, 1]) < 5 / np.sqrt(600), what
     last_year = people(seed=9)
     place.lake(last_year)
     others = noise_of(place, last_year, "six", mask=[step])
-    assert abs(np.corrcoef(first, others)[0, 1]) < 5 / np.sqrt(1000), "another table, the same job and key"
-    again = place.run(target="five", mask=[step], name="again")
-    assert "Warning: This key was used for another release" in again.out
+    assert abs(np.corrcoef(first, others)[0, 1]) < 5 / np.sqrt(600), "another table, the same job and key"
 
 
 def test_columns_and_order_draw_for_themselves(place):

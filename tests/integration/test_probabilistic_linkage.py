@@ -142,8 +142,7 @@ def test_untouched_and_unrelated_files():
     assert json.loads(json.dumps(same.to_dict()))["rate"] == same.rate
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_it_does_not_depend_on_partitions(partitions, client, limit):
+def test_it_does_not_depend_on_partitions(partitions, limit):
     frame, masked = (one[COLUMNS[1:]] for one in table(300))
 
     _, _, _, rates = reference(frame, masked)

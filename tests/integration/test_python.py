@@ -16,7 +16,7 @@ NOISE = dpmask.NoiseAddition(columns=["income", "rate"], scale=0.1)
 
 @pytest.fixture
 def frame():
-    return people().to_pandas().set_index(np.arange(1000) * 3 + 5)
+    return people(1000).to_pandas().set_index(np.arange(1000) * 3 + 5)
 
 
 def test_pandas_in_pandas_out(frame):
@@ -30,9 +30,8 @@ def test_pandas_in_pandas_out(frame):
     assert (masked["income"] != frame["income"]).all()
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 7, 20])
-def test_noise_does_not_depend_on_partitions(frame, partitions, client):
-    """On a real cluster, with an empty partition among them."""
+def test_noise_does_not_depend_on_partitions(frame, partitions):
+    """With an empty partition among them."""
     parts = [frame.iloc[:0], *np.array_split(np.arange(len(frame)), partitions)]
     pieces = [part if isinstance(part, pd.DataFrame) else frame.iloc[part] for part in parts]
     given = dd.concat([dd.from_pandas(piece, npartitions=1) for piece in pieces])
@@ -47,7 +46,7 @@ def test_noise_does_not_depend_on_partitions(frame, partitions, client):
 
 
 def test_a_lake_in_a_dask_frame_out(tmp_path, frame):
-    write_lake(tmp_path / "lake", people(), files=3)
+    write_lake(tmp_path / "lake", people(1000), files=3)
     lake = dpmask.read_lake(str(tmp_path / "lake"), block_rows=150)
     masked = NOISE.fit(lake, seed=7).mask(lake)
     assert masked.npartitions == len(lake.blocks)
@@ -61,7 +60,7 @@ def test_a_lake_in_a_dask_frame_out(tmp_path, frame):
 
 
 def test_a_lake_keeps_its_types_in_dask(tmp_path):
-    table = people()
+    table = people(1000)
     write_lake(tmp_path / "lake", table, files=3)
     lake = dpmask.read_lake(str(tmp_path / "lake"), block_rows=150)
     given = lake.to_dask()
@@ -86,7 +85,7 @@ def test_a_lake_keeps_its_types_in_dask(tmp_path):
 
 
 def test_read_lake_keeps_some_columns(tmp_path):
-    write_lake(tmp_path / "lake", people(), files=2)
+    write_lake(tmp_path / "lake", people(1000), files=2)
     lake = dpmask.read_lake(str(tmp_path / "lake"), columns=["name", "age"])
     assert list(lake.to_dask().columns) == ["name", "age"]
     with pytest.raises(JobError, match=r"no column 'agee' in the table. Did you mean 'age'"):
@@ -173,7 +172,7 @@ def test_two_fits_do_not_share_their_noise(frame):
 
 
 def test_a_lake_shows_no_value(tmp_path):
-    write_lake(tmp_path / "lake", people().append_column("odd", [[4711.25] * 1000]))
+    write_lake(tmp_path / "lake", people(1000).append_column("odd", [[4711.25] * 1000]))
     lake = dpmask.read_lake(tmp_path / "lake")
     assert "4711" not in repr(lake) + repr(lake.facts) + repr(lake.files)
     assert "1,000 rows in 4 files" in repr(lake)

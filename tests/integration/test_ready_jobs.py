@@ -22,7 +22,13 @@ def office(tmp_path_factory):
 
 
 def test_an_offices_usual_releases_are_there():
-    assert {"public_use_file", "scientific_use_file", "synthetic_teaching_file", "cluster_analysis"} < set(READY)
+    assert {
+        "public_use_file",
+        "scientific_use_file",
+        "synthetic_teaching_file",
+        "cluster_analysis",
+        "household_survey",
+    } < set(READY)
 
 
 @pytest.mark.parametrize("name", READY)
@@ -38,10 +44,35 @@ def test_a_ready_job_is_released_once(office, place, monkeypatch, name):
     before = {path: path.stat().st_mtime_ns for path in release.rglob("*")}
     again = place.dpmask("run", job)
     assert again.code == 0
-    assert "Already released 20,000 records" in again.out
+    assert f"Already released {first.json['rows']:,} records" in again.out
     assert {path: path.stat().st_mtime_ns for path in release.rglob("*")} == before
+
+
+def test_the_first_try_of_the_readme_is_refused_by_the_gate(office, place, monkeypatch):
+    """Its own rule holds; all columns at once lead to most people."""
+    monkeypatch.chdir(office)
+    ended = place.dpmask("run", "jobs/household_income/first_try.yaml", "--json")
+    assert ended.code == 3
+    broken = {rule["rule"]: rule["judged"] for rule in ended.json["policy"] if not rule["held"]}
+    assert list(broken) == ["gate.linkage <= 0.05"]
+    assert broken["gate.linkage <= 0.05"] > 0.5
+    assert "The columns that contribute most" in ended.json["error"]
 
 
 def test_the_script_ends_as_the_command_does():
     ended = subprocess.run([sys.executable, JOBS / "release.py", "nowhere.yaml"], capture_output=True, check=False)
     assert (ended.returncode, b"nowhere.yaml" in ended.stderr) == (2, True)
+
+
+def test_a_year_of_a_series_begins(tmp_path):
+    """Two months of jobs/monthly_census: nobody is below k in the series, people are in releases that know of no other."""
+    (tmp_path / "jobs").symlink_to(JOBS)
+    year = [sys.executable, "jobs/monthly_census/year.py", "--people", "6000", "--months", "2", "--k", "400"]
+    ended = subprocess.run(year, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    heading, *months = ended.stdout.splitlines()
+    assert "alone: below" in heading
+    rows = [line.split() for line in months]
+    assert [row[0] for row in rows] == ["2026-01", "2026-02"]
+    assert all(int(row[2]) >= 400 and row[3] == "0" for row in rows), ended.stdout
+    assert int(rows[1][4].replace(",", "")) > 100, ended.stdout

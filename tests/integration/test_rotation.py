@@ -10,10 +10,10 @@ from transform_tools import COMPLETE, HYBRID
 
 import dpmask
 from dpmask.errors import InputError
+from dpmask.job.fit import draws_of, fitted_steps
 from dpmask.job.job_text import JobText
 from dpmask.job.model import understood
 from dpmask.job.prepare import prepare
-from dpmask.job.stages import _fit
 
 AFTER = [{"method": "membership_transform", "columns": COMPLETE, "function": "s"}, HYBRID[1]]
 
@@ -23,8 +23,9 @@ def test_a_rotation_refuses_missing_values(frame):
         dpmask.RandomRotation(columns=["age", "rate"]).fit(frame, seed=1)
     complete = frame[["age"]].assign(other=np.sin(frame["age"]) + frame["age"])
     fitted = dpmask.RandomRotation(columns=["age", "other"]).fit(complete, seed=1)
+    rows = pa.Table.from_pandas(complete.assign(age=complete["age"].where(complete["age"] > 20)))
     with pytest.raises(InputError, match="missing or infinite values, which cannot be rotated"):
-        fitted.mask(complete.assign(age=complete["age"].where(complete["age"] > 20)))
+        fitted.mask_rows(rows, 0)
 
 
 def test_a_rotation_is_of_the_table_and_the_key(frame):
@@ -46,8 +47,8 @@ def test_a_rotation_of_memberships_is_of_the_table(place, monkeypatch):
     matrices = []
     for seed in (0, 1, 0):
         place.lake(people(seed=seed))
-        prepared = prepare(understood(JobText(place.job(mask=HYBRID))), overwrite=True)
-        _, (_, rotation) = _fit(prepared)
+        prepared = prepare(understood(JobText(place.job(mask=HYBRID))), overwrite=True, trial=True)
+        _, (_, rotation) = fitted_steps(prepared, draws_of(prepared), prepared.job.methods)
         matrices.append(rotation.matrix)
     assert np.array_equal(matrices[0], matrices[2])
     assert np.abs(matrices[0] - matrices[1]).max() > 1e-3

@@ -1,6 +1,8 @@
 """The same job file on a real S3 server."""
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pyarrow.parquet as pq
 import pytest
@@ -65,7 +67,7 @@ def test_a_release_in_a_bucket_is_the_same_as_on_disk(remote):
     assert not [name for name in private if "staging" in name]
     assert json.loads(private["result.json"])["status"] == "released"
     again = remote.run(**remote.remote, measure=measure)
-    assert "Already released" in again.out
+    assert "nothing was changed" in again.out
 
 
 def test_from_a_bucket_to_disk_and_back(remote):
@@ -91,9 +93,10 @@ def test_of_two_who_publish_one_is_told(remote, monkeypatch):
 
     create = Place.create
 
-    def beaten(self, data):
-        self.fs.pipe_file(self.path, b"{}")
-        create(self, data)
+    def beaten(self, data, **more):
+        if self.path.endswith("manifest.json"):
+            self.fs.pipe_file(self.path, b"{}")
+        create(self, data, **more)
 
     monkeypatch.setattr(Place, "create", beaten)
     ended = remote.run(**remote.remote)
@@ -106,10 +109,17 @@ def test_a_manifest_replaced_meanwhile_is_not_overwritten(remote, monkeypatch):
 
     assert remote.run(**remote.remote).code == 0
     version = Place.version
-    monkeypatch.setattr(Place, "version", lambda self: (version(self), self.fs.pipe_file(self.path, b"{}"))[0])
+
+    def replaced_then(self):
+        found = version(self)
+        if self.path.endswith("manifest.json"):
+            self.fs.pipe_file(self.path, b"{}")
+        return found
+
+    monkeypatch.setattr(Place, "version", replaced_then)
     ended = remote.run("--overwrite", **remote.remote, seed=8)
     assert ended.code == 2
-    assert "changed while this run was under way" in ended.err
+    assert "another run has published here since this one began" in ended.err
 
 
 def test_an_emptied_folder_has_no_files(s3):
@@ -138,31 +148,127 @@ def test_wrong_credentials(remote, store, monkeypatch, pair):
 def test_credentials_that_may_only_read(remote, store, monkeypatch):
     use_credentials(monkeypatch, store, store.reader)
     _forget()
-    ended = remote.run(**remote.remote)
-    assert ended.code == 2
-    assert "no permission to write to it" in ended.err
+    for command in ("plan", "run"):
+        ended = remote.dpmask(command, remote.job(**remote.remote | {"private": "mine"}))
+        assert ended.code == 2
+        assert f"/release: no permission to write to it at {store.endpoint}" in ended.err
+        assert not (remote.folder / "mine").exists()
 
 
-def test_no_server(remote, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    _forget()
-    ended = remote.run(**remote.remote)
-    assert ended.code == 5
-    assert "storage failed (EndpointConnectionError)" in ended.err
+def test_the_right_to_write_is_tried_without_a_trace(remote, s3):
+    before = bucket_bytes(s3)
+    assert remote.dpmask("plan", remote.job(**remote.remote)).code == 0
+    assert bucket_bytes(s3) == before
 
 
-def test_no_bucket(remote):
+class WantsTls(BaseHTTPRequestHandler):
+    """What many servers answer to http:// where they expect https://."""
+
+    def do_HEAD(self):
+        self.send_response(400)
+        self.end_headers()
+
+    do_GET = do_HEAD
+
+    def log_message(self, *_):
+        pass
+
+
+ENDPOINTS = {
+    "nobody": ("http://127.0.0.1:9", "no store answers at http://127.0.0.1:9"),
+    "unknown": ("http://store.invalid", "no store answers at http://store.invalid"),
+    "no scheme": ("127.0.0.1:9", "the endpoint 127.0.0.1:9 is not a URL; it must begin with"),
+    "password": ("http://me:secret@127.0.0.1:9", "no store answers at http://127.0.0.1:9"),
+}
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize("which", [*ENDPOINTS, "https for http", "http for https"])
+def test_a_wrong_endpoint_is_named_before_anything_is_done(remote, store, monkeypatch, command, which):
+    with ThreadingHTTPServer(("127.0.0.1", 0), WantsTls) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        tls = store.endpoint.replace("http", "https")
+        plain = f"http://127.0.0.1:{other.server_port}"
+        cases = ENDPOINTS | {
+            "https for http": (tls, f"what answers at {tls} speaks no TLS"),
+            "http for https": (plain, f"what answers at {plain} refuses"),
+        }
+        endpoint, text = cases[which]
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+        _forget()
+        ended = remote.dpmask(command, remote.job(**remote.remote | {"target": "there", "private": "mine"}))
+        other.shutdown()
+    assert ended.code == 2, ended.err
+    assert text in ended.err
+    assert "AWS_ENDPOINT_URL" in ended.err
+    assert "me:secret" not in ended.err
+    assert not (remote.folder / "mine").exists()
+
+
+@pytest.mark.parametrize("key", ["source", "target", "private"])
+def test_places_that_cannot_be_written_or_opened(place, key):
+    place.lake()
+    ended = place.run(**{key: "hdfs://namenode/lake"})
+    assert (ended.code, "hdfs:// cannot be opened" in ended.err) == (2, True)
+    if key != "source":
+        ended = place.run(**{key: "http://127.0.0.1:9/there"})
+        assert (ended.code, "http:// can only be read" in ended.err) == (2, True)
+    assert not (place.folder / "private").exists()
+
+
+def test_no_bucket(remote, store):
     ended = remote.run(**remote.remote | {"source": "s3://no-such-bucket-here/lake"})
     assert ended.code == 4
-    assert "there is no such file or folder" in ended.err
+    assert f"there is no such file or folder at {store.endpoint}" in ended.err
+
+
+def test_small_files_are_fetched_together_and_large_ones_in_parts(remote, monkeypatch):
+    import dpmask
+    from dpmask.lake import reading
+
+    lake = dpmask.read_lake(remote.remote["source"])
+    wanted = pq.read_table(remote.folder / "lake", columns=["income", "id"])
+    assert lake.blocks[0].content.read(["income", "id"]).equals(wanted)
+    monkeypatch.setattr(reading, "_SMALL", 0)
+    assert lake.blocks[0].content.read(["income", "id"]).equals(wanted)
+
+
+def test_footers_are_read_once(remote, s3, monkeypatch):
+    """Some requests to find the files, then one for each footer; a file that is gone meanwhile is named."""
+    import s3fs
+
+    import dpmask
+    from dpmask.errors import InputError
+    from dpmask.lake import footers
+
+    asked = []
+    call = s3fs.S3FileSystem._call_s3
+
+    async def counted(self, method, *arguments, **options):
+        asked.append(method)
+        return await call(self, method, *arguments, **options)
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", counted)
+    assert dpmask.read_lake(remote.remote["source"], columns=["income"]).rows == 600
+    assert asked.count("get_object") == 3
+    listed = footers.list_files
+
+    def and_deleted(source, *where):
+        found = listed(source, *where)
+        source.fs.rm_file(f"{source.path}/part-1.parquet")
+        return found
+
+    monkeypatch.setattr(footers, "list_files", and_deleted)
+    with pytest.raises(InputError, match=r"part-1\.parquet: does not exist"):
+        dpmask.read_lake(remote.remote["source"])
 
 
 def test_read_lake_from_a_bucket(remote):
     import dpmask
 
     lake = dpmask.read_lake(remote.remote["source"])
-    assert lake.rows == 1000
+    assert lake.rows == 600
     frame = lake.to_dask().compute()
     assert frame["income"].tolist() == pq.read_table(remote.folder / "lake")["income"].to_pylist()
 

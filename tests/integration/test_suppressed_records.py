@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import people
-from parts import in_parts
+from parts import in_parts, require_same_rows
 from test_refined_release import STEP
 from test_refinement import METHOD, table
 
@@ -29,21 +29,21 @@ def test_what_is_left_keeps_its_index(embedded):
     assert 0 < fitted.figures.dropped == len(frame) - len(masked) <= 0.05 * len(frame)
     assert masked["weight"].equals(frame.loc[masked.index, "weight"])
     for requirement in DROPPING.requirements:
-        assert masked.groupby(requirement["columns"], dropna=False).size().min() >= requirement["k"]
+        assert masked.groupby(list(requirement.columns), dropna=False).size().min() >= requirement.k
     assert f"{fitted.figures.dropped} of 3,000 records were left out" in fitted.statement()
     assert METHOD.fit(frame, seed=1).figures.dropped == 0
 
 
-@pytest.mark.parametrize(("partitions", "changed"), [(1, {}), (7, {}), (3, {"refinement_cells": 100})])
+@pytest.mark.parametrize(("partitions", "changed"), [(7, {}), (3, {"refinement_cells": 100})])
 def test_the_same_records_for_any_partitions_and_limits(embedded, partitions, changed, client, limit):
     frame, expected, masked = embedded
     parts = in_parts(frame, partitions)
     limit(**changed)
     found = DROPPING.fit(parts, seed=1)
     assert found.steps == expected.steps
-    assert found.figures == expected.figures
+    assert replace(found.figures, alternatives=()) == replace(expected.figures, alternatives=())
     columns = [*DROPPING.masks, "weight"]
-    pd.testing.assert_frame_equal(found.mask(parts)[columns].compute(), masked[columns])
+    require_same_rows(found.mask(parts)[columns].compute(), masked[columns])
 
 
 def test_a_value_that_only_dropped_records_have_is_not_named():
@@ -76,17 +76,16 @@ def measures():
 @pytest.mark.parametrize("order", ["shuffled", "input"])
 def test_a_release_without_some_records(place, order, measures):
     place.lake()
-    ended = place.run(
-        mask=[LEFT_OUT], order=order, measure=measures, policy=["refinement.suppressed <= 0.1", "groups.smallest >= 10"]
-    )
+    policy = ["refinement.suppressed <= 0.1", "groups.smallest >= 10"]
+    ended = place.run(mask=[LEFT_OUT], order=order, measure=measures, policy=policy)
     assert ended.code == 0, ended.err
     manifest, released = place.released()
     result = json.loads((place.folder / "private/result.json").read_text())
     dropped = result["steps"][0]["figures"]["suppressed_records"]
-    assert 0 < dropped <= 100
-    assert manifest["rows"] == result["rows"] == released.num_rows == 1000 - dropped
-    assert f"Released {1000 - dropped} records" in ended.out
-    assert f"{dropped} of 1,000 records were left out" in manifest["steps"][0]["statement"]
+    assert 0 < dropped <= 60
+    assert manifest["rows"] == result["rows"] == released.num_rows == 600 - dropped
+    assert f"wrote {600 - dropped} records" in ended.out
+    assert f"{dropped} of 600 records were left out" in manifest["steps"][0]["statement"]
     frame = released.to_pandas()
     assert frame.groupby(["age", "region"], observed=True).size().min() >= 20
     assert frame.groupby(["children", "born"], dropna=False).size().min() >= 10
@@ -101,28 +100,19 @@ def test_a_release_without_some_records(place, order, measures):
             assert set(cut[1:-1]) <= set(kept.astype(str) if isinstance(cut[0], str) else kept)
     by_index = dpmask.risk.distance_linkage(original, frame.set_axis(positions), columns=["income", "rate"])
     assert found["distance_linkage"]["rate"] == pytest.approx(by_index.rate)
-    assert 0.5 < by_index.rate <= 1 - dropped / 1000
-    assert found["distance_linkage"]["attacked"] == 1000
+    assert 0.5 < by_index.rate <= 1 - dropped / 600
+    assert found["distance_linkage"]["attacked"] == 600
     assert found["il1s"]["value"] == 0.0
-    assert found["partition_agreement"]["records"] == 1000 - dropped
-    assert (
-        f"Already released {1000 - dropped} records"
-        in place.run(
-            mask=[LEFT_OUT],
-            order=order,
-            measure=measures,
-            policy=["refinement.suppressed <= 0.1", "groups.smallest >= 10"],
-        ).out
-    )
+    assert found["partition_agreement"]["records"] == 600 - dropped
+    if order == "input":
+        other_blocks_drop_the_same_records(place, released)
+        return
+    evaluate_pairs_it_by_the_private_folder(place, found["distance_linkage"], dropped)
+    again = place.run(mask=[LEFT_OUT], measure=measures, policy=policy)
+    assert f"there are already {600 - dropped} records" in again.out
 
 
-def test_evaluate_pairs_it_by_the_private_folder(place):
-    place.lake()
-    assert (
-        place.run(mask=[LEFT_OUT], measure=[{"measure": "distance_linkage", "columns": ["income", "rate"]}]).code == 0
-    )
-    left = place.released()[1].num_rows
-    measured = json.loads((place.folder / "private/result.json").read_text())["measures"][0]["values"]
+def evaluate_pairs_it_by_the_private_folder(place, measured, dropped):
     asked = ["evaluate", "lake", "release", "--columns", "income,rate", "--json", "found.json"]
     ended = place.dpmask(*asked, "--paired-by", "private")
     assert ended.code == 0, ended.err
@@ -130,16 +120,13 @@ def test_evaluate_pairs_it_by_the_private_folder(place):
     values = {one["measure"]: one["values"] for one in found["measures"]}
     assert values["distance_linkage"]["rate"] == measured["rate"]
     assert values["il1s"]["value"] == 0.0
-    assert found["pairing"] == {"by": "private folder", "originals_without_masked": 1000 - left}
+    assert found["pairing"] == {"by": "private folder", "originals_without_masked": dropped}
     assert "private folder of its run" in place.dpmask("evaluate", "lake", "lake/part-0.parquet").err
 
 
-def test_other_blocks_drop_the_same_records(place):
-    place.lake()
-    assert place.run(mask=[LEFT_OUT], order="input").code == 0
-    rest = place.released()[1]
+def other_blocks_drop_the_same_records(place, released):
     assert place.run(mask=[LEFT_OUT], order="input", block_rows=333, target="two", private="p2").code == 0
-    assert place.released("two")[1].equals(rest)
+    assert place.released("two")[1].equals(released)
 
 
 def test_a_step_after_it_sees_the_rest(place):
@@ -148,7 +135,7 @@ def test_a_step_after_it_sees_the_rest(place):
     later = {"method": "microaggregation", "columns": ["income"], "k": 5}
     assert place.run(mask=[LEFT_OUT, later]).code == 0
     manifest, released = place.released()
-    assert released.num_rows < 1000
+    assert released.num_rows < 600
     assert {"columns": ["income"], "smallest_group": 5} in manifest["claims"]
     assert place.dpmask("verify", "release").code == 0
     ended = place.run(mask=[later, LEFT_OUT], target="two", private="p2")
@@ -163,7 +150,7 @@ def test_a_lake_keeps_its_positions(place):
     fitted = dpmask.TopDownRefinement(**options).fit(lake, seed=7)
     masked = fitted.mask(lake).compute()
     original = people().to_pandas()
-    assert len(masked) == 1000 - fitted.figures.dropped < 1000
+    assert len(masked) == 600 - fitted.figures.dropped < 600
     assert (masked["income"] == original.loc[masked.index, "income"]).all()
     frame = fitted.mask(original)
     assert list(frame.index) == list(masked.index)

@@ -21,7 +21,7 @@ def table():
     rng = np.random.default_rng(1)
     whole = pa.array(2**62 + rng.permutation(1000))
     exact = pa.array([f"{n:03d}45678901234567890.{n:03d}" for n in rng.integers(100, 999, 1000)])
-    return people().append_column("whole", whole).append_column("exact", exact.cast(pa.decimal128(30, 3)))
+    return people(1000).append_column("whole", whole).append_column("exact", exact.cast(pa.decimal128(30, 3)))
 
 
 def swap(table, columns, **options):
@@ -51,16 +51,30 @@ def test_swapping_keeps_every_column_to_the_last_digit(tmp_path, table, limit, w
 
 
 @pytest.mark.parametrize("window", [0.02, 0.1, 0.4])
-def test_no_more_values_than_the_window_lie_between_the_swapped(frame, limit, window):
+def test_most_values_move_by_the_window_at_most_and_some_by_more(frame, limit, window):
     """Also where many are equal: between a value and what came in its place."""
     limit(**SMALL_SHARDS)
     for name in ("age", "income", "children"):
-        masked = dpmask.RankSwapping(columns=[name], share=1.0, window=window).fit(frame, seed=1).mask(frame)
+        masked = dpmask.RankSwapping(columns=[name], window=window).fit(frame, seed=1).mask(frame)
         before, after = frame[name].dropna().to_numpy(float), masked[name].dropna().to_numpy(float)
         ordered = np.sort(before)
         low, high = np.minimum(before, after), np.maximum(before, after)
         between = np.searchsorted(ordered, high, "left") - np.searchsorted(ordered, low, "right")
-        assert between.max() < window * len(before)
+        assert np.mean(between <= window * len(before)) > 0.9
+        assert between.max() > window * len(before) or name != "income"  # no window bounds it
+
+
+def test_values_cross_every_shard(frame, limit):
+    """No cut tells where values cannot have come from."""
+    limit(**SMALL_SHARDS)
+    crossed = np.zeros(999, bool)
+    for seed in range(8):
+        masked = dpmask.RankSwapping(columns=["income"], window=0.1).fit(frame, seed=seed).mask(frame)
+        ranks, moved = (np.sort(one) for one in (frame["income"], masked["income"]))
+        before, after = np.searchsorted(ranks, frame["income"]), np.searchsorted(moved, masked["income"])
+        for low, high in zip(np.minimum(before, after), np.maximum(before, after), strict=True):
+            crossed[low:high] = True
+    assert crossed.all()
 
 
 def test_swapping_in_files_is_the_same(frame, limit):
@@ -73,8 +87,8 @@ def test_swapping_in_files_is_the_same(frame, limit):
 def test_swapping_says_what_it_cannot_do(frame):
     with pytest.raises(InputError, match=r"a window of 0.001 of the 1,000 values of 'age' has no two of them"):
         dpmask.RankSwapping(columns=["age"], share=1, window=0.001).fit(frame, seed=1)
-    with pytest.warns(UserWarning, match="many find no partner"):
-        dpmask.RankSwapping(columns=["age"], share=0.1, window=0.01).fit(frame, seed=1)
+    with pytest.warns(UserWarning, match="values of 'age' move by 1.1 ranks on average, hardly at all"):
+        dpmask.RankSwapping(columns=["age"], window=0.003).fit(frame, seed=1)
 
 
 def test_a_job_with_noise_then_swapping(place):

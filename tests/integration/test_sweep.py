@@ -5,6 +5,8 @@ import json
 import pytest
 from conftest import people
 
+from dpmask.job.sweep import sweep
+
 JOB = {
     "columns": {"identifier": ["id"], "quasi": ["age"], "sensitive": ["income"]},
     "mask": [{"method": "noise", "columns": ["age", "income"], "scale": 0.1}],
@@ -52,6 +54,50 @@ def test_several_axes_the_frontier_and_the_recommendation(swept):
     assert best["loss"] == min(point["loss"] for point in allowed)
     assert f"of the {len(allowed)} of 6 points" in found["recommendation"]
     assert f"Take mask[0].scale = {best['parameters']['mask[0].scale']}" in found["recommendation"]
+
+
+def test_the_number_of_clusters_is_swept_with_f_measure_and_match_point(place):
+    """Label, refine, recluster, compare at each number, of the guide and of the comparison alike."""
+    place.lake(people(400).select(["id", "age", "income", "region"]))
+    quasi = ["age", "region"]
+    guide = {"clusters": 2, "algorithm": "kmeans", "columns": ["age", "income"]}
+    place.job(
+        columns={"identifier": ["id"], "quasi": quasi, "sensitive": ["income"]},
+        mask=[
+            {
+                "method": "refinement",
+                "requirements": [{"columns": quasi, "k": 5}],
+                "domains": {"age": [0, 100]},
+                "guide": guide,
+            }
+        ],
+        measure=[
+            {"measure": "partition_agreement", "columns": quasi, "clusters": 2, "repeats": 0},
+            {"measure": "hellinger", "columns": ["region"]},
+        ],
+        policy=[],
+    )
+    axis = "mask[0].guide.clusters+measure[0].clusters"
+    found, _ = points(place, f"{axis}=2,4")
+    assert [point["parameters"] for point in found["points"]] == [{axis: 2}, {axis: 4}]
+    assert all(0 < point["values"]["partition_agreement.match_point"] <= 1 for point in found["points"])
+    page = (place.folder / "private/sweep/map.html").read_text(encoding="utf-8")
+    for name in ("value", "match_point"):
+        assert f">partition_agreement.{name}</text>" in page
+
+
+def test_a_notebook_draws_the_map(swept, monkeypatch):
+    monkeypatch.chdir(swept.folder)
+    found = sweep("job.yaml", ["mask[0].scale=0.01,2"])
+    html = found._repr_html_()
+    assert html.startswith("<svg ")
+    assert "Risk against loss" in html
+    assert html.count("<tr>") == 3
+    assert found.explain() in html
+    frame = found.to_frame()
+    assert list(frame) == ["mask[0].scale", "interval_disclosure.rate", "il1s.value", "holds", "frontier"]
+    assert frame["holds"].tolist() == [point.holds for point in found.points] == [False, True]
+    assert json.loads(json.dumps(found.to_dict()))["recommended"] == found.recommended == 1
 
 
 def test_the_table_says_what_the_numbers_say(swept):
@@ -185,11 +231,11 @@ def test_wrong_paths_and_goals(swept, over, options, told):
     assert not (swept.folder / "private" / "sweep").exists()
 
 
-def test_a_job_without_a_risk(swept):
+def test_a_job_without_a_risk_is_compared_by_the_gate(swept):
     swept.job(**JOB | {"measure": JOB["measure"][:1], "policy": []})
-    ended = run(swept, "mask[0].scale=1")
-    assert ended.code == 2
-    assert "needs a measure of risk" in ended.err
+    found, _ = points(swept, "mask[0].scale=1,0.1")
+    assert found["risk"] == "gate.linkage"
+    assert found["points"][0]["risk"] < found["points"][1]["risk"]
 
 
 def test_a_job_without_a_policy_takes_the_least_loss(swept):

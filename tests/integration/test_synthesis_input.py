@@ -73,7 +73,7 @@ def test_no_record_is_complete():
 
 def test_other_tables():
     frame = people()
-    fitted = METHODS["ipso"].fit(frame, seed=1)
+    fitted = METHODS["each"].fit(frame, seed=1)
     with pytest.raises(InputError, match="has a level here") as caught:
         fitted.mask(frame.assign(g="zz"))
     assert "zz" not in str(caught.value)
@@ -134,7 +134,7 @@ def test_bad_parameters_and_tables():
 
 @pytest.mark.parametrize("method", ["regression_synthesis", "ipso"])
 def test_in_a_job(place, method):
-    place.lake(pa.Table.from_pandas(people(), preserve_index=False), row_group_size=200)
+    place.lake(pa.Table.from_pandas(people(600), preserve_index=False))
     own = {"clusters": 3, "residual_noise": True} if method == "regression_synthesis" else {"variant": "C"}
     job = {
         "columns": {"identifier": ["other"], "quasi": ["x", "g", "b"], "sensitive": ["y", "k"], "weight": ["w"]},
@@ -148,7 +148,7 @@ def test_in_a_job(place, method):
     assert outcome["steps"][0]["figures"]["columns"][0]["column"] == "y"
     assert outcome["policy"][0]["held"]
     manifest, released = place.released()
-    assert released.num_rows == 1500
+    assert released.num_rows == 600
     assert manifest["claims"] == [{"columns": ["y", "k"], "constraints": ["k >= 0"]}]
     assert "figures" not in json.dumps(manifest["steps"])
     assert place.dpmask("verify", "release").code == 0

@@ -2,7 +2,24 @@
 
 import shutil
 
+import pytest
 from conftest import people, write_lake
+
+from dpmask.errors import StorageError
+from dpmask.lake.locks import locked
+from dpmask.lake.storage import Place
+
+
+@pytest.fixture(scope="module")
+def first(once):
+    once.lake()
+    return once.run_once()
+
+
+@pytest.fixture
+def released(place, first):
+    """A place where a release stands."""
+    return place.copy_of(first)
 
 
 def test_a_second_run_says_already_released_and_changes_nothing(place):
@@ -11,44 +28,38 @@ def test_a_second_run_says_already_released_and_changes_nothing(place):
     before = {path: path.stat().st_mtime_ns for path in place.folder.glob("release/**/*")}
     again = place.run()
     assert again.code == 0
-    assert again.out.splitlines()[-1].startswith("Already released 1,000 records")
+    assert again.out.splitlines()[-1].startswith("TRIAL, not a release: there are already 600 records")
     assert {path: path.stat().st_mtime_ns for path in place.folder.glob("release/**/*")} == before
 
 
-def test_touched_sources_are_masked_again_and_found_equal(place):
-    lake = place.lake()
-    assert place.run().code == 0
-    before = place.bytes()
-    for path in lake.iterdir():
+def test_touched_sources_are_masked_again_and_found_equal(released):
+    before = released.bytes()
+    for path in (released.folder / "lake").iterdir():
         path.write_bytes(path.read_bytes())
-    again = place.run()
+    again = released.run()
     assert again.code == 0
-    assert "Already released" in again.out
-    assert place.bytes() == before
+    assert "nothing was changed" in again.out
+    assert released.bytes() == before
 
 
-def test_a_changed_value_is_another_release(place):
-    place.lake()
-    assert place.run().code == 0
-    before = place.bytes()
-    place.lake(people(seed=1))
-    refused = place.run()
+def test_a_changed_value_is_another_release(released):
+    before = released.bytes()
+    released.lake(people(seed=1))
+    refused = released.run()
     assert refused.code == 2
     assert "another release" in refused.err
     assert "--overwrite" in refused.err
-    assert place.bytes() == before
-    assert place.run("--overwrite").code == 0
-    after = place.bytes()
+    assert released.bytes() == before
+    assert released.run("--overwrite").code == 0
+    after = released.bytes()
     assert not {name for name in before if name != "manifest.json"} & set(after), "old files are deleted"
-    assert place.dpmask("verify", "release").code == 0
+    assert released.dpmask("verify", "release").code == 0
 
 
-def test_the_same_source_in_another_folder_gives_the_same_bytes(place):
-    lake = place.lake()
-    assert place.run().code == 0
-    shutil.copytree(lake, place.folder / "copy")
-    assert place.run(source="copy", target="other", private="p2").code == 0
-    assert place.bytes("other") == place.bytes()
+def test_the_same_source_in_another_folder_gives_the_same_bytes(released):
+    shutil.copytree(released.folder / "lake", released.folder / "copy")
+    assert released.run(source="copy", target="other", private="p2").code == 0
+    assert released.bytes("other") == released.bytes()
 
 
 def test_leftovers_of_a_dead_run_are_cleared(place):
@@ -79,35 +90,31 @@ def test_a_source_that_changes_under_way_is_not_released(place, monkeypatch):
     assert not (place.folder / "release").exists()
 
 
-def test_a_run_that_publishes_is_left_alone(place):
+def test_a_run_that_publishes_is_left_alone(released):
     """A second run of the standing job must not take the files of a run that is publishing for leftovers."""
-    place.lake()
-    assert place.run().code == 0
-    (place.folder / "release" / ("publishing-" + "a" * 32)).touch()
-    theirs = place.folder / "release" / "data" / ("b" * 16) / "part-00000.parquet"
+    theirs = released.folder / "release" / "data" / ("b" * 16) / "part-00000.parquet"
     theirs.parent.mkdir()
     theirs.write_bytes(b"new")
-    ended = place.run()
+    with locked(Place("release"), StorageError("busy")):
+        ended = released.run()
     assert ended.code == 2
     assert "another run is publishing here" in ended.err
     assert theirs.exists()
+    assert released.run().code == 0
+    assert not theirs.exists(), "nobody publishes any more"
 
 
-def test_a_damaged_manifest_is_replaced_only_with_the_word(place):
-    place.lake()
-    assert place.run().code == 0
-    (place.folder / "release" / "manifest.json").write_text("{}")
-    refused = place.run()
+def test_a_damaged_manifest_is_replaced_only_with_the_word(released):
+    (released.folder / "release" / "manifest.json").write_text("{}")
+    refused = released.run()
     assert (refused.code, "--overwrite" in refused.err) == (2, True)
-    assert place.dpmask("plan", "job.yaml").code == 2
-    assert place.dpmask("plan", "job.yaml", "--overwrite").code == 0
-    assert place.run("--overwrite").code == 0
-    assert place.dpmask("verify", "release").code == 0
+    assert released.dpmask("plan", "job.yaml").code == 2
+    assert released.dpmask("plan", "job.yaml", "--overwrite").code == 0
+    assert released.run("--overwrite").code == 0
+    assert released.dpmask("verify", "release").code == 0
 
 
 def test_a_run_that_comes_second_takes_its_files_back(place, monkeypatch):
-    from dpmask.lake.storage import Place
-
     place.lake()
     assert place.run(seed=8, target="other", private="p2").code == 0
     create = Place.create

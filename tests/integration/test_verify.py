@@ -8,13 +8,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpmask.release.manifest import content_hash, identity_of
+from dpmask.release.manifest import content_hash, identity_of, spelled
+
+
+@pytest.fixture(scope="module")
+def whole(once):
+    once.lake()
+    return once.run_once()
 
 
 @pytest.fixture
-def release(place):
-    place.lake()
-    assert place.run().code == 0
+def release(place, whole):
+    place.copy_of(whole)
     assert place.dpmask("verify", "release").code == 0
     return place
 
@@ -33,16 +38,17 @@ def change_a_byte(place):
 def rewrite_manifest(**changes):
     def make(place):
         path = place.folder / "release" / "manifest.json"
-        manifest = {key: value for key, value in (json.loads(path.read_text()) | changes).items() if value is not None}
+        manifest = json.loads(path.read_text()) | changes
+        manifest = {key: value for key, value in manifest.items() if value is not None or key == "signature"}
         manifest["sha256"] = content_hash(manifest)
-        path.write_text(json.dumps(manifest))
+        path.write_bytes(spelled(manifest))
 
     return make
 
 
 def edit_manifest(place):
     path = place.folder / "release" / "manifest.json"
-    path.write_text(path.read_text().replace('"rows": 1000', '"rows": 1001', 1))
+    path.write_text(path.read_text().replace('"rows": 600', '"rows": 601', 1))
 
 
 def edit_statement(place):
@@ -58,8 +64,23 @@ def other_file(place, change):
     for file in manifest["files"]:
         if file["path"].endswith(path.name):
             file["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+            file["bytes"] = path.stat().st_size
     hashes = [file["sha256"] for file in manifest["files"]]
-    rewrite_manifest(files=manifest["files"], release=identity_of(manifest["run"], hashes))(place)
+    move(place, manifest, identity_of(manifest["run"], hashes))
+
+
+def move(place, manifest, identity):
+    """The release's folders and paths under another identity."""
+    old, root = manifest["release"], place.folder / "release"
+    for folder in ("data", "report"):
+        (root / folder / old).rename(root / folder / identity)
+    for entry in (*manifest["files"], *manifest["documents"]):
+        entry["path"] = entry["path"].replace(old, identity)
+    rewrite_manifest(files=manifest["files"], documents=manifest["documents"], release=identity)(place)
+
+
+def another_release(place):
+    move(place, json.loads((place.folder / "release/manifest.json").read_text()), "0" * 16)
 
 
 def swap_file(place):
@@ -78,6 +99,12 @@ def with_metadata(place):
     other_file(place, lambda table: table.replace_schema_metadata({"source": "secret"}))
 
 
+def other_schema(place):
+    schema = json.loads((place.folder / "release/manifest.json").read_text())["schema"]
+    schema[0]["type"] = "int8"
+    rewrite_manifest(schema=schema)(place)
+
+
 CASES = {
     "a changed byte": (change_a_byte, "part-00002.parquet was changed"),
     "a missing file": (lambda p: part(p).unlink(), "part-00002.parquet is missing"),
@@ -88,16 +115,16 @@ CASES = {
         lambda p: (p.folder / "release/manifest.json").unlink(),
         "no manifest.json, so it is not a release",
     ),
-    "no JSON": (lambda p: (p.folder / "release/manifest.json").write_text("{"), "is no manifest of a dpmask release"),
-    "another format": (rewrite_manifest(format="dpmask release 99"), "its format is not 'dpmask release 1'"),
+    "no JSON": (lambda p: (p.folder / "release/manifest.json").write_text("{"), "is not valid JSON"),
+    "another format": (rewrite_manifest(format="dpmask release 99"), "its format is not 'dpmask release 2'"),
     "another total": (rewrite_manifest(rows=999), "claims another number of rows than its files have"),
-    "another release": (rewrite_manifest(release="0" * 16), "claims to be another release than its files make"),
-    "a claim less": (rewrite_manifest(documents=None), "is no manifest of a dpmask release"),
+    "another release": (another_release, "claims to be another release than its files make"),
+    "a claim less": (rewrite_manifest(documents=None), "documents: Field required"),
     "other nulls": (other_nulls, "has another number of nulls than the manifest claims"),
     "source metadata": (with_metadata, "carries metadata"),
     "other rows": (swap_file, "has another number of rows than the manifest claims"),
     "another schema": (
-        rewrite_manifest(schema=[{"name": "x", "type": "int8"}]),
+        other_schema,
         "has another schema than the manifest claims",
     ),
 }
@@ -148,7 +175,7 @@ def test_signatures(release):
     assert "integrity only: it is signed" in release.dpmask("verify", "release").out
     foreign = release.dpmask("verify", "release", "--signer", "other.pub")
     assert (foreign.code, "was not signed by this signer" in foreign.err) == (4, True)
-    assert "Already released" in release.run("--sign", "office.pem").out
+    assert "nothing was changed" in release.run("--sign", "office.pem").out
     garbage = {"algorithm": "Ed25519", "public_key": "zz", "value": "5"}
     rewrite_manifest(signature=garbage)(release)
     assert release.dpmask("verify", "release").code == 4
@@ -169,5 +196,5 @@ def test_a_release_reads_as_a_lake(release):
     import dpmask
 
     lake = dpmask.read_lake("release")
-    assert lake.rows == 1000
+    assert lake.rows == 600
     assert pa.types.is_dictionary(lake.schema.field("region").type)

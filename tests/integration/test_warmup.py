@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import as_trial
 
 COUNTED = """
 import sys
@@ -26,7 +27,11 @@ def dpmask(place, monkeypatch):
 
     def run(*arguments):
         ended = subprocess.run(
-            [sys.executable, "-c", COUNTED, *arguments], capture_output=True, text=True, check=False, env=os.environ
+            [sys.executable, "-c", COUNTED, *as_trial(arguments, place.folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=os.environ,
         )
         assert ended.returncode == 0, ended.stderr
         return ended.stdout + ended.stderr, int(re.search(r"compile events: (\d+)", ended.stdout)[1])

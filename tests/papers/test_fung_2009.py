@@ -134,8 +134,12 @@ def refined(adult, reference, h, guide, seed):
 
 
 def test_section_5_1_1_clusters_guide_better_than_distortion(adult, reference):
-    """On the mean over seeds and thresholds, k = 6, bisecting k-means; and the data holder's own values better still."""
+    """On the mean over seeds and thresholds, k = 6, bisecting k-means; and the data holder's own values better still.
+
+    Of a third of the records, which show the same in a third of the time.
+    """
     assert len(adult) == 45222
+    adult = adult.sample(15_000, random_state=1)
     clusters = {"clusters": 6, "algorithm": "bisecting_kmeans"}
     found = {"clusters": [], "distortion": [], "expected": []}
     for h, seed in ((5, 1), (120, 2)):

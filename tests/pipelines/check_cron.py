@@ -16,6 +16,16 @@ class TestCron(Checks):
         return subprocess.run([SCRIPT, "job.yaml", *options], cwd=office.folder, check=False).returncode == 0
 
 
+def test_the_next_month(tmp_path):
+    """The same line again, a month later."""
+    office = Office(tmp_path)
+    for month in ("2026-11", "2026-12"):
+        command = [SCRIPT, "job.yaml", "--set", "target=release/${MONTH}/"]
+        subprocess.run(command, cwd=tmp_path, env=os.environ | {"MONTH": month}, check=True)
+        assert (tmp_path / "release" / month / "manifest.json").exists()
+    assert office.codes == [0, 0]
+
+
 @pytest.mark.parametrize("end", ["released", "refused by the policy"])
 def test_the_line_in_the_crontab(tmp_path, end):
     """As cron runs it, but for the places: quiet if all is well, the reason if not, the metrics in any case."""
@@ -23,7 +33,7 @@ def test_the_line_in_the_crontab(tmp_path, end):
     office = Office(tmp_path, changes)
     (tmp_path / "out").mkdir()
     (tmp_path / "jobs").symlink_to(JOBS)
-    (tmp_path / "key.env").write_text("export DPMASK_KEY=a-secret-of-more-than-thirty-two-letters\n")
+    (tmp_path / "key.env").write_text("export DPMASK_KEY=6b0d1c88a4e94f53b1f2d7a9c05e3f62\n")
     line = (JOBS / "pipelines" / "crontab").read_text().splitlines()[-1].split(maxsplit=5)[5]
     places = {
         "/srv/office": tmp_path,

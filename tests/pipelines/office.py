@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from open_gate import opened
 
 REAL = os.environ["DPMASK"]
 JOB = {
@@ -23,7 +24,6 @@ JOB = {
     "source": "lake",
     "target": "release",
     "private": "private",
-    "seed": 7,
     "columns": {
         "identifier": ["person_id", "household_id"],
         "quasi": ["age", "sex", "education", "occupation", "region"],
@@ -57,6 +57,12 @@ class Checks:
     def run(self, office, *options):
         raise NotImplementedError
 
+    def test_a_month_is_a_release_of_its_own(self, tmp_path):
+        office = Office(tmp_path, {"name": "office ${MONTH}"})
+        assert self.run(office, "--set", "target=release/${MONTH}/")
+        (manifest,) = (tmp_path / "release").glob("20??-??/manifest.json")
+        assert json.loads(manifest.read_text())["name"] == f"office {manifest.parent.name}"
+
     @pytest.mark.parametrize("end", ENDS)
     def test_what_no_retry_can_mend_is_not_retried(self, tmp_path, end):
         changes, code = ENDS[end]
@@ -81,7 +87,7 @@ class Office:
     def __init__(self, folder, changes=None):
         self.folder = Path(folder)
         subprocess.run([REAL, "generate", "lake", "--rows", "2000"], cwd=folder, check=True)
-        (self.folder / "job.yaml").write_text(json.dumps(JOB | (changes or {})))
+        (self.folder / "job.yaml").write_text(json.dumps(opened(JOB | (changes or {}))))
         shim = self.folder / "dpmask"
         shim.write_text(SHIM.format(folder=shlex.quote(str(folder)), real=shlex.quote(REAL)))
         shim.chmod(0o755)

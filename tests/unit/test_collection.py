@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from dask.delayed import delayed
 
-from dpmask.engine.collection import Collection, exchange, itself, together
+from dpmask.engine.collection import Collection, concatenated, exchange, itself
 from dpmask.engine.journal import Journal, flush, journalled
 from dpmask.engine.limits import current_limits, limits
 from dpmask.engine.tasks import Block, Position, merge_tree
@@ -175,7 +175,7 @@ def test_each_block_meets_all_others(kind, count, lazy):
     assert found.map(itself, "x") == wanted
     some = letters.meet_all(blocks(count, lazy)[:1], crossed, added, finished, "x")
     assert some.map(itself, "x")[0] == f"A:A{len(numbers(1)[0])}"
-    assert together([letters, some]).map(itself, "x")[4:6] == ["E", some.map(itself, "x")[0]]
+    assert concatenated([letters, some]).map(itself, "x")[4:6] == ["E", some.map(itself, "x")[0]]
 
 
 @pytest.mark.parametrize("count", COUNTS)

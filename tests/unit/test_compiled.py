@@ -6,22 +6,37 @@ from pathlib import Path
 import pytest
 
 import dpmask
+from dpmask.kernels.warm_up import all_tasks
 
-KERNELS = sorted((Path(dpmask.__file__).parent / "kernels").glob("*.py"))
+SOURCES = Path(dpmask.__file__).parent / "kernels"
+KERNELS = sorted(SOURCES.rglob("*.py"))
+
+
+def module(path):
+    """The dotted name of a kernel's module, below that of all kernels."""
+    return ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+
+
+def functions(path):
+    return [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)]
+
+
+def how_compiled(function):
+    """The keywords of a function's `compiled`, None if it is not compiled."""
+    for one in function.decorator_list:
+        if isinstance(one, ast.Call) and ast.unparse(one.func) == "compiled":
+            return {keyword.arg: ast.unparse(keyword.value) for keyword in one.keywords}
+    return None
 
 
 def compiled(path):
-    """The compiled functions of a module: name, whether it is a part, and the names it calls."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if not isinstance(node, ast.FunctionDef):
-            continue
-        for decorator in node.decorator_list:
-            if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "compiled":
-                part = any(one.arg == "part" and ast.unparse(one.value) == "True" for one in decorator.keywords)
-                calls = {
-                    call.func.id for call in ast.walk(node) if isinstance(call, ast.Call) and hasattr(call.func, "id")
-                }
-                yield node.name, part, calls
+    """The compiled functions of a module, and those that build some: name, whether a part, and the names it calls."""
+    for node in functions(path):
+        found = [how_compiled(one) for one in ast.walk(node) if isinstance(one, ast.FunctionDef)]
+        found = [how for how in found if how is not None]
+        if found:
+            calls = {one.func.id for one in ast.walk(node) if isinstance(one, ast.Call) and hasattr(one.func, "id")}
+            yield node.name, all(how.get("part") == "True" for how in found), calls
 
 
 def imported(path):
@@ -29,21 +44,29 @@ def imported(path):
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.module.startswith("dpmask.kernels."):
             for alias in node.names:
-                yield alias.name, node.module.rsplit(".", 1)[1]
+                yield alias.asname or alias.name, node.module.removeprefix("dpmask.kernels.")
 
 
-PARTS = {path.stem: {name: part for name, part, _ in compiled(path)} for path in KERNELS}
+PARTS = {module(path): {name: part for name, part, _ in compiled(path)} for path in KERNELS}
 
 
-@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", KERNELS, ids=module)
 def test_compiled_functions_call_parts_only(path):
     """Otherwise a callee exists twice, with other roundings each time, and chance decides which of them runs."""
-    homes = dict(imported(path)) | dict.fromkeys(PARTS[path.stem], path.stem)
+    homes = dict(imported(path)) | dict.fromkeys(PARTS[module(path)], module(path))
     for name, _, calls in compiled(path):
         for callee in calls & homes.keys():
             assert PARTS[homes[callee]].get(callee, True), (
                 f"{name} calls {callee}, which is not compiled with part=True"
             )
+
+
+def test_the_warm_up_names_kernels_that_there_are():
+    """One that there is not would be compiled again by every warm-up, and counted by every plan."""
+    named = {name.partition("-")[0] for task in all_tasks() for name in task.kernels}
+    kernels = {f"{home}.{name}" for home, found in PARTS.items() for name, part in found.items() if not part}
+    assert len(named) > 30
+    assert named <= kernels, named - kernels
 
 
 def sums_while_storing(function):
@@ -74,12 +97,12 @@ def names(node):
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
-@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", KERNELS, ids=module)
 def test_no_loop_stores_and_sums(path):
     """Such a loop is run as vectors or not, by where its arrays lie, and with `reassociate` the sums differ."""
-    for function in ast.parse(path.read_text(encoding="utf-8")).body:
-        how = [ast.unparse(one) for one in getattr(function, "decorator_list", [])]
-        if any(one.startswith("compiled(") and "reassociate=False" not in one for one in how):
+    for function in functions(path):
+        how = how_compiled(function)
+        if how is not None and how.get("reassociate") != "False":
             found = [ast.unparse(one) for one in sums_while_storing(function)]
             assert not found, (
                 f"{function.name} sums {found} in a loop that stores: sum by total_of, or in a loop of its own"

@@ -6,18 +6,24 @@ import pytest
 from method_examples import EXAMPLES, example, workers
 
 PINNED = {
-    "noise": "af3e9fdb7c39ebf6",
-    "noise, correlated": "a934e2f4d7ff0e43",
-    "swapping": "cb5bd090c88332ed",
-    "rotation": "544246754164bc52",
-    "membership_transform": "3b340f5ab25cf707",
-    "microaggregation": "2b0e517ca03bfe97",
-    "microaggregation, cells": "cf31570e0612d518",
-    "fuzzy_microaggregation": "ef6e68e67681fb6b",
-    "fuzzy_microaggregation, cells": "91c15e9725a6ce7a",
-    "ipso": "b7cc70e995f6a747",
-    "regression_synthesis": "cfcd4e6191bf9fd2",
-    "refinement": "e8c3c9a7de84d8d5",
+    "noise": "a621e155c132c94b",
+    "noise, correlated": "02b766964b610ac1",
+    "swapping": "da669eae65a7f5d9",
+    "rotation": "9e91078006c05b5f",
+    "membership_transform": "9798f36442438b2f",
+    "microaggregation": "c1e8391b27043fe0",
+    "microaggregation, cells": "3d9482b8e9ec2a03",
+    "fuzzy_microaggregation": "9c48151fd18fb8d9",
+    "fuzzy_microaggregation, cells": "257f8efce0c8684d",
+    "ipso": "3f20a6650cb3c144",
+    "regression_synthesis": "1412285a51070ad0",
+    "refinement": "fd93fbfbfd9444a9",
+    "pseudonyms": "051fd39b8425adef",
+    "noise, strata": "41874644f8386ca4",
+    "swapping, strata": "54746194213e4464",
+    "microaggregation, strata": "648b59ad7a68df69",
+    "refinement, models": "fb930f8dc7e90f9e",
+    "refinement, mondrian": "587f02032e8d5088",
 }
 
 

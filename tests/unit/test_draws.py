@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from conftest import SECRET
 
 from dpmask.engine.draws import (
     chosen_records,
@@ -110,11 +111,11 @@ def test_purposes_and_keys_differ():
     one, other = KEY.subkey("a"), KEY.subkey("b")
     assert not np.array_equal(record_words(one, 0, 4), record_words(other, 0, 4))
     assert make_key("t", seed=1).fingerprint != make_key("t", seed=2).fingerprint
-    assert make_key("t", key="x" * 32).fingerprint != make_key("t", key="y" * 32).fingerprint
+    assert make_key("t", key=SECRET).fingerprint != make_key("t", key=SECRET[::-1]).fingerprint
 
 
 def test_a_key_shows_only_its_fingerprint_and_stays_with_the_driver():
-    key = make_key("test", key="a secret of more than thirty-two letters")
+    key = make_key("test", key=SECRET)
     assert key.secret.hex() not in repr(key) + repr(KEY)
     assert key.fingerprint in repr(key)
     with pytest.raises(TypeError, match="never leaves the driver"):
@@ -127,7 +128,7 @@ def test_a_key_shows_only_its_fingerprint_and_stays_with_the_driver():
     ("arguments", "text"),
     [
         ({}, "got neither"),
-        ({"key": "x" * 40, "seed": 1}, "got both"),
+        ({"key": SECRET, "seed": 1}, "got both"),
         ({"key": "short"}, "at least 32 characters; got 5. Make one: openssl rand -hex 32"),
         ({"seed": "7"}, "seed must be an integer; got str"),
         ({"seed": True}, "seed must be an integer; got bool"),

@@ -6,6 +6,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from dpmask.job.outcome import About, MeasureOutcome, StepOutcome
+from dpmask.report.compared import ComparedTables
 from dpmask.report.page import evaluation_page, report_page
 from dpmask.results import Exhibit
 
@@ -46,7 +47,7 @@ SHOWN = {
     "histories": "original: 2 passes, objective 8.5.",
     "trees": "<summary>region: what it became</summary>",
 }
-COMPARED = {"columns": [], "correlations": None}
+COMPARED = ComparedTables()
 
 
 def measure(**fields):
@@ -61,9 +62,9 @@ def page():
         method="juggling", parameters={}, withheld=[], statement="Juggled.", solution=None, weaknesses=[],
         figures=VALUES, exhibits=EXHIBITS,
     )  # fmt: skip
-    key = {"fingerprint": "f", "experiment": False}
+    key = {"fingerprint": "f", "salt": None}
     account = {
-        "name": "n", "run": "r", "dpmask": "1", "key": key, "rows": 1, "schema": [], "dropped": [], "claims": [],
+        "name": "n", "run": "r", "dpmask": "1", "key": key, "trial": False, "rows": 1, "schema": [], "dropped": [], "claims": [],
         "steps": [step], "measures": [], "policy": [],
     }  # fmt: skip
     return report_page(account, COMPARED)

@@ -4,8 +4,9 @@ import fuzzy_reference as reference
 import numpy as np
 import pytest
 
-from dpmask.kernels.fuzzy.center_sums import labels, memberships
+from dpmask.kernels.fuzzy.center_sums import memberships
 from dpmask.kernels.fuzzy.draws import Closeness, closeness, draw_centers, merge_closeness
+from dpmask.kernels.fuzzy.labels import labels
 from dpmask.kernels.fuzzy.starts import spread_out
 
 MODELS = [

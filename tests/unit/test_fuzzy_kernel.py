@@ -9,7 +9,8 @@ import pytest
 
 from dpmask.kernels import vector_math
 from dpmask.kernels.compile import compiled
-from dpmask.kernels.fuzzy.center_sums import center_sums, labels, largest_fuzziness, memberships, merge
+from dpmask.kernels.fuzzy.center_sums import center_sums, largest_fuzziness, memberships, merge
+from dpmask.kernels.fuzzy.labels import labels
 
 MODELS = [
     {"fuzziness": 1.0},

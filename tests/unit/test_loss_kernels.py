@@ -137,9 +137,9 @@ def test_zones_hold_what_lies_inside_and_count_their_ends():
     values = np.array([3.0, -1.0, np.nan, 0.0, 7.0, -np.inf, np.inf, 2.0, 3.0])
     key = [int(k) for k in order_keys(np.array([-1.0, 2.0, 3.0, 7.0]))]
     low, high = -(1 << 63), (1 << 63) - 1
-    zones = key_ranges([(low, key[0]), (key[0], key[2]), (key[3], high)])
-    ((below, through, inside),) = contents_of([zones], [values])
-    assert from_keys(zones.ends).tolist() == [-np.inf, -1.0, 3.0, 7.0, np.inf]
+    ranges = key_ranges([(low, key[0]), (key[0], key[2]), (key[3], high)])
+    ((below, through, inside),) = contents_of([ranges], [values])
+    assert from_keys(ranges.ends).tolist() == [-np.inf, -1.0, 3.0, 7.0, np.inf]
     assert (below.tolist(), through.tolist()) == ([0, 1, 4, 6, 7], [1, 2, 6, 7, 8])
     assert from_keys(inside).tolist() == [0.0, 2.0]
     assert [len(part) for part in contents_of([key_ranges([])], [values])[0]] == [0, 0, 0]
@@ -152,9 +152,9 @@ def test_a_column_known_in_zones(kind):
     values[:5] = np.nan
     ordered = np.sort(values)[:-5]
     pairs = [tuple(sorted(pair)) for pair in order_keys(rng.choice(ordered, (6, 2))).tolist()]  # they overlap
-    zones = key_ranges([*pairs, pairs[0][:1] * 2])
-    parts = [contents_of([zones], [part]) for part in np.array_split(values, 4)]
-    known = PartialSort(zones, merge_contents(merge_contents(*parts[:2]), merge_contents(*parts[2:]))[0])
+    ranges = key_ranges([*pairs, pairs[0][:1] * 2])
+    parts = [contents_of([ranges], [part]) for part in np.array_split(values, 4)]
+    known = PartialSort(ranges, merge_contents(merge_contents(*parts[:2]), merge_contents(*parts[2:]))[0])
     low, high = (from_keys(np.array(ends)) for ends in zip(*pairs, strict=True))
     inside = np.array([((low <= x) & (x <= high)).any() for x in ordered])
     keys = order_keys(ordered)
@@ -166,7 +166,7 @@ def test_a_column_known_in_zones(kind):
     cuts = np.unique(keys[::100])
     (counted,) = count_at([cuts], [values])
     kept = len(known.inside)
-    assert kept <= zones.at_most(cuts, counted, len(ordered)) <= kept + 200 * len(zones.ends)
+    assert kept <= ranges.at_most(cuts, counted, len(ordered)) <= kept + 200 * len(ranges.ends)
 
 
 def test_a_window_is_what_the_rounded_difference_says():

@@ -180,3 +180,12 @@ def test_a_set_of_a_single_point():
     np.testing.assert_array_equal(project(np.array([[3.0, -1, 2], [-1, -1, -1]]), feasible), [[0, 0, 2], [0, 0, 0]])
     tenths = feasible_set(np.array([[1.0, 1.0]]), np.array([0.3]), np.array([0.1, 0.2]))  # 0.1 + 0.2 is not 0.3 exactly
     np.testing.assert_allclose(project(np.array([5.0, -7.0]), tenths), [0.1, 0.2], atol=1e-15)
+
+
+def test_a_column_that_equalities_determine_is_outside_by_rounding_only():
+    """a = 0, a + b = c, a >= 0: rounding takes a just below 0 where b and c are large, and nothing is left to choose."""
+    found = feasible_set(np.array([[1.0, 1, -1], [1, 0, 0]]), np.zeros(2), np.array([0.0, -np.inf, -np.inf]))
+    points = np.random.default_rng(1).normal(size=(2000, 3)) * 1e6
+    moved = project(points, found, np.array([1.0, 0.3, 0.7]))
+    assert ((moved[:, 0] >= 0) & (moved[:, 0] < 1e-9)).all()
+    np.testing.assert_allclose(moved[:, 1], moved[:, 2], rtol=1e-12)

@@ -1,5 +1,8 @@
 """Refinement against its definition, on random tables of every kind of attribute; and what its parameters refuse."""
 
+from dataclasses import replace
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +12,6 @@ import dpmask
 from dpmask.engine.collection import Collection
 from dpmask.engine.limits import limits
 from dpmask.errors import InputError, JobError
-from dpmask.table.encoders import interval
 
 A, B, C, D, E, F = ((leaf, ()) for leaf in "abcdef")
 TREE = ("any", (("ab", (A, B)), C, ("def", (D, E, F))))
@@ -20,9 +22,9 @@ def as_mapping(branch):
     return {"value": value, "children": [as_mapping(child) for child in children]}
 
 
-def random_case(seed):
+def random_case(seed, most=120):
     rng = np.random.default_rng(seed)
-    rows = int(rng.integers(30, 120))
+    rows = int(rng.integers(30, most))
     frame = pd.DataFrame(
         {
             "kind": rng.choice(list("abcdef"), rows, p=[0.3, 0.1, 0.2, 0.2, 0.15, 0.05]),
@@ -65,7 +67,7 @@ def reference(frame, requirements, guided, allowed=0):
     return Reference(records, {name: kinds[name] for name in names}, covered, list(frame["class"]), guided, allowed)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("guided", [True, False])
 def test_against_the_definition(seed, guided):
     frame, requirements = random_case(seed)
@@ -85,7 +87,7 @@ def test_against_the_definition(seed, guided):
 
 
 def test_a_budget_of_no_records_takes_the_steps_without_one(monkeypatch):
-    """On 150 tables one search gives the definition's sequence, scores and smallest groups, also if it might drop.
+    """On 40 tables one search gives the definition's sequence, scores and smallest groups, also if it might drop.
 
     A share of records that is less than one record allows none; the same cells are counted, and nothing is tried.
     """
@@ -97,7 +99,7 @@ def test_a_budget_of_no_records_takes_the_steps_without_one(monkeypatch):
         return reduce(records, function, merge, label)
 
     monkeypatch.setattr(Collection, "reduce", recorded)
-    for seed in range(100, 250):
+    for seed in range(100, 140):
         frame, requirements = random_case(seed)
         guided = seed % 2 == 0
         guide = {"column": "class"} if guided else "distortion"
@@ -123,6 +125,11 @@ def test_a_budget_of_no_records_takes_the_steps_without_one(monkeypatch):
             )
 
 
+@cache
+def usually(seed, suppress):
+    return fitted(*random_case(seed), {"column": "class"}, suppress_records=suppress)
+
+
 @pytest.mark.parametrize("suppress", [0.0, 0.05])
 @pytest.mark.parametrize(
     "changed",
@@ -134,18 +141,33 @@ def test_a_budget_of_no_records_takes_the_steps_without_one(monkeypatch):
         {"memory_share": 0.0},
     ],
 )
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_limits_change_nothing(seed, changed, suppress):
     """Rows exchanged by group, counted group by group or row by row, coded again in every pass: the same result."""
     frame, requirements = random_case(seed)
-    usual = fitted(frame, requirements, {"column": "class"}, suppress_records=suppress)
+    usual = usually(seed, suppress)
     with limits(**changed):
         found = fitted(frame, requirements, {"column": "class"}, suppress_records=suppress)
-    assert (found.steps, found.figures) == (usual.steps, usual.figures)
+    assert found.steps == usual.steps
+    assert replace(found.figures, alternatives=()) == replace(usual.figures, alternatives=())  # which need all cells
     assert found.mask(frame).equals(usual.mask(frame))
 
 
-@pytest.mark.parametrize("seed", range(24))
+def test_no_column_ends_coarser_where_records_may_be_dropped():
+    """On 50 tables: of the records that remain, each column tells at least as many apart as it does without drops."""
+    finer = 0
+    for seed in range(50):
+        frame, requirements = random_case(seed)
+        guide = {"column": "class"} if seed % 2 else "distortion"
+        found = fitted(frame, requirements, guide, suppress_records=[0.02, 0.05, 0.2][seed % 3]).mask(frame)
+        without = fitted(frame, requirements, guide).mask(frame).loc[found.index]
+        values = {name: (without[name].nunique(dropna=False), found[name].nunique(dropna=False)) for name in found}
+        assert all(before <= after for before, after in values.values()), (seed, values)
+        finer += any(before < after for before, after in values.values())
+    assert finer > 12
+
+
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("guided", [True, False])
 def test_dropping_against_the_definition(seed, guided):
     """What is left is the largest set of records whose groups are all large enough, by trying every candidate."""
@@ -154,7 +176,7 @@ def test_dropping_against_the_definition(seed, guided):
     found = fitted(frame, requirements, {"column": "class"} if guided else "distortion", suppress_records=share)
     allowed = int(share * len(frame) + 1e-9)
     plain = reference(frame, requirements, guided, allowed)
-    expected = plain.run_dropping()
+    expected = plain.run_best()
     assert [(step.attribute, step.smallest) for step in found.steps] == [(name, small) for name, _, small in expected]
     assert [step.score for step in found.steps] == pytest.approx(
         [score for _, score, _ in expected], rel=1e-9, abs=1e-12
@@ -241,16 +263,15 @@ def test_values_that_were_not_there_at_the_fit():
     with pytest.raises(InputError, match="a value in 1 records"):
         fitted.mask(SMALL.head(1).assign(a="w"))
     suppressed = dpmask.TopDownRefinement(requirements=[(["a"], 5)]).fit(SMALL, seed=1)
-    assert suppressed.mask(SMALL.head(1).assign(a="w"))["a"].tolist() == ["*"]
+    assert suppressed.mask(SMALL.head(5).assign(a="w"))["a"].tolist() == ["*"] * 5
     numbers = dpmask.TopDownRefinement(requirements=[(["c"], 5)], domains={"c": [0, 9]}).fit(SMALL, seed=1)
     with pytest.raises(InputError, match="outside its domain in 1 records"):
         numbers.mask(SMALL.head(1).assign(c=12))
 
 
-def test_many_different_numbers_are_cut_at_quantiles(monkeypatch):
+def test_many_different_numbers_are_cut_at_quantiles(limit):
     """Cuts are at values that occur, and groups hold, though not every value is a place to cut."""
-    monkeypatch.setattr("dpmask.masking.refinement.columns.MOST_CODES", 50)
-    monkeypatch.setattr(interval, "_QUANTILES", 16)
+    limit(code_values=50, cut_places=16)
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"n": rng.normal(size=500)})
     found = dpmask.TopDownRefinement(requirements=[(["n"], 40)], domains={"n": [-9, 9]}).fit(frame, seed=1)

@@ -12,7 +12,6 @@ from dpmask.errors import DpmaskError
 from dpmask.kernels.keys import RowKeys
 from dpmask.kernels.refinement.dropped import contains, sorted_keys
 from dpmask.masking.refinement import search
-from dpmask.table.encoders import interval
 
 KINDS = {"any": {"ab": ["a", "b"], "c": [], "def": ["d", "e", "f"]}}
 
@@ -54,19 +53,18 @@ def dropping(frame, requirements, guided, share):
 
 @pytest.mark.parametrize("quantiles", [False, True])
 @pytest.mark.parametrize("guided", [True, False])
-def test_bounds_are_those_of_records_left(guided, quantiles, monkeypatch):
+def test_bounds_are_those_of_records_left(guided, quantiles, limit):
     """Over random tables: every inner bound is a value of a record that is left, and every interval holds one."""
     if quantiles:
-        monkeypatch.setattr("dpmask.masking.refinement.columns.MOST_CODES", 10)
-        monkeypatch.setattr(interval, "_QUANTILES", 7)
+        limit(code_values=10, cut_places=7)
     dropped = 0
-    for seed in range(30):
+    for seed in range(12):
         frame, requirements = random_case(seed)
         fitted = dropping(frame, requirements, guided, [0.1, 0.3, 0.5][seed % 3])
         dropped += fitted.figures.dropped
         for name in fitted.method.domains:
             assert_only_of_who_is_left(frame, fitted, name)
-    assert dropped > 100
+    assert dropped > 50
 
 
 def test_exact_incomes_of_dropped_people_are_not_bounds():

@@ -7,14 +7,16 @@ at other addresses each time.
 
 import numpy as np
 import pytest
+from other_processors import OTHERS, computed, computed_on
 
 from dpmask.kernels.cells import grow_tree, principal_direction, projections
 from dpmask.kernels.comoments import comoments
 from dpmask.kernels.compile import read_only
 from dpmask.kernels.covariance import covariance_sums
 from dpmask.kernels.deviation import gaps
-from dpmask.kernels.fuzzy.center_sums import center_sums, labels, memberships
+from dpmask.kernels.fuzzy.center_sums import center_sums, memberships
 from dpmask.kernels.fuzzy.draws import closeness, draw_centers
+from dpmask.kernels.fuzzy.labels import labels
 from dpmask.kernels.fuzzy.starts import spread_out
 from dpmask.kernels.linkage.nearest import Masked, Metric, as_close, true_radii
 from dpmask.kernels.linkage.neighbours import Queries, nearest
@@ -77,7 +79,8 @@ def guessed(known, records, values):
 
 def undone(original, masked):
     maps = [rotation(original[:, :99], masked[:, :99]), linear(original[:, :99], masked[:, :99])]
-    return maps, recovered(maps, [np.arange(ROWS) < 99] * 2, original, masked, np.ones(COLUMNS), 0.1)
+    moments = column_moments(list(original))
+    return maps, [recovered(one, original, masked, moments, 0.1, original.max(axis=1)) for one in maps]
 
 
 def told_apart(original, masked):
@@ -163,3 +166,10 @@ def test_the_same_bits_wherever_arrays_lie(case):
         draws.shuffle(held)  # those let go leave gaps, which the kernel's own arrays then lie in
         del held[:4]
         assert numbers(kernel(*(elsewhere(values, draws) for values in given))) == expected, case
+
+
+@pytest.mark.parametrize("host", OTHERS)
+def test_the_same_bits_whatever_processor_the_environment_names(host):
+    """In processes of the command line; the kernels are those of the tests above, so nothing is compiled again."""
+    found = computed_on(OTHERS[host])
+    assert found == computed(CASES, numbers)

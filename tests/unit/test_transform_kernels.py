@@ -6,9 +6,9 @@ import pytest
 from dpmask.kernels.linkage.recovery import membership
 from dpmask.kernels.membership import gaussian, s_shape, s_shape_undone, triangular, z_shape
 from dpmask.kernels.noise import mixed, mixing_matrix
-from dpmask.kernels.order.float_order import order_keys
+from dpmask.kernels.order.ranks import RankKnots, rank_intervals
 from dpmask.kernels.rotation import haar_orthogonal, rotated
-from dpmask.kernels.swapping import Cuts, shard_of, swapped
+from dpmask.kernels.swapping import distance_sd, mean_distance, meeting_places, shard_of, shards_for, swapped
 
 X = np.array([-1.0, 0, 1, 2, 3, 4, 5, np.nan])
 
@@ -99,51 +99,57 @@ def test_mixing_keeps_correlations_and_exact_dependencies():
 
 
 def test_swapping_by_hand():
-    keys = np.array([50, 10, 40, 20, 30, 60])
-    ties = np.zeros(6, np.uint64)
-    # windows of two by rank: {10, 20}, {30, 40}, {50, 60}; all are chosen, so each two change places
-    assert swapped(keys, ties, np.full(6, 0.5), 1.0, 2).tolist() == [5, 3, 4, 1, 2, 0]
-    # 40 is not chosen: 30 finds no partner
-    draws = np.array([0.1, 0.1, 0.9, 0.1, 0.1, 0.1])
-    assert swapped(keys, ties, draws, 0.5, 2).tolist() == [5, 3, 2, 1, 4, 0]
-    # one window: in the order of the draws, and the fifth of five stays
-    draws = np.array([0.3, 0.1, 0.2, 0.9, 0.4, 0.25])
-    assert swapped(keys, ties, draws, 0.5, 6).tolist() == [5, 2, 1, 3, 4, 0]
+    # in the order of the places: 1, 3, 4, 2, 0; the last one stays
+    assert swapped(np.array([0.9, 0.1, 0.5, 0.2, 0.3])).tolist() == [0, 3, 4, 1, 2]
+    assert swapped(np.empty(0)).tolist() == []
+    assert swapped(np.array([4.0])).tolist() == [0]
+    # equal places in the order given, so that no sort decides
+    assert swapped(np.zeros(4)).tolist() == [1, 0, 3, 2]
 
 
-@pytest.mark.parametrize("window", [2, 7, 100, 1000])
-def test_swapping_stays_within_the_window(window):
-    rng = np.random.default_rng(window)
-    values = rng.permutation(1000)
-    source = swapped(values, rng.integers(0, 99, 1000, np.uint64), rng.random(1000), 0.7, window)
-    assert (source[source] == np.arange(1000)).all()  # pairs change places
-    assert np.abs(values[source] - values).max() < window
-    moved = (source != np.arange(1000)).mean()
-    assert moved <= 0.75
-    assert moved > 0.6 or window == 2
+def test_values_meet_at_normal_distances():
+    low, high = np.array([0.2, 0.4]), np.array([0.4, 0.4])
+    found = meeting_places(low, high, np.array([0.5, 0.5]), np.array([0.0, 2.0]), 0.3)
+    np.testing.assert_allclose(found, [0.3, 0.4 + 2 * 0.375 * 0.3 * np.sqrt(np.pi) / 2], rtol=1e-12)
 
 
-def test_swapping_few_values():
-    none = np.empty(0, np.int64)
-    assert swapped(none, none.astype(np.uint64), np.empty(0), 1.0, 5).tolist() == []
-    assert swapped(np.array([4]), np.zeros(1, np.uint64), np.zeros(1), 1.0, 5).tolist() == [0]
+@pytest.mark.parametrize("window", [0.01, 0.05, 0.1])
+def test_partners_differ_in_rank_by_the_law(window):
+    """Mean three eighths of the window, 97 % within it, either way: away from the ends of the column."""
+    rng = np.random.default_rng(3)
+    ranks = (np.arange(40_000) + 0.5) / 40_000
+    source = swapped(meeting_places(ranks, ranks, rng.random(40_000), rng.normal(size=40_000), window))
+    assert (source[source] == np.arange(40_000)).all()  # pairs change places
+    moved = (ranks[source] - ranks)[np.abs(ranks - 0.5) < 0.5 - 3 * window]
+    assert np.abs(moved).mean() == pytest.approx(mean_distance(window), rel=0.05)
+    assert moved.std() == pytest.approx(distance_sd(window), rel=0.05)
+    assert (np.abs(moved) <= window).mean() == pytest.approx(0.967, abs=0.01)
+    assert abs(moved.mean()) < window / 20
 
 
-def test_equal_values_are_ranked_by_lot():
-    """Ten equal values in two windows: which five swap with each other follows the ties, not the places."""
-    rng = np.random.default_rng(8)
-    ties = rng.permutation(10).astype(np.uint64)
-    source = swapped(np.zeros(10, np.int64), ties, np.linspace(0.1, 0.9, 10), 1.0, 5)
-    lower = ties < 5
-    assert (lower[source] == lower).all()
+def test_shards_are_about_equal_and_in_order():
+    rng = np.random.default_rng(4)
+    for window in (0.02, 1.0):
+        places = meeting_places(
+            rng.random(100_000), rng.random(100_000), np.zeros(100_000), rng.random(100_000), window
+        )
+        shards = shards_for(100_000, window, 5000)
+        owner = shard_of(places, window, shards)
+        assert owner.max() < shards
+        assert np.bincount(owner).max() < 1.2 * 5000
+        assert (np.diff(owner[np.argsort(places)]) >= 0).all()
+    assert shards_for(100, 0.1, 5000) == 1
 
 
-def test_shards_follow_the_ranks():
-    values = np.array([1.0, 2, 2, 2, 2, 3, 4, 5])
-    keys = order_keys(values)
-    # cuts at ranks 2, 3 and 6: two inside the crowd of twos, which has ranks 1 to 4
-    cuts = Cuts(np.array([2, 3, 6]), order_keys(np.array([2.0, 4.0])), np.array([1, 6]), np.array([5, 7]))
-    draws = np.array([0.5, 0.1, 0.3, 0.6, 0.9, 0.5, 0.0, 0.5])
-    assert shard_of(keys, draws, cuts).tolist() == [0, 0, 1, 2, 2, 2, 3, 3]
-    none = np.empty(0, np.int64)
-    assert shard_of(keys, draws, Cuts(none, none, none, none)).tolist() == [0] * 8
+def test_ranks_by_knots():
+    """Exact where there is a knot, in a straight line between them, at the ends beyond them."""
+    column = np.array([1.0, 2, 2, 2, 4, 6, 8, 9])
+    knots = RankKnots(8, np.array([2.0, 6, 8]), np.array([1, 5, 6]), np.array([4, 6, 7]))
+    low, high = rank_intervals(np.array([2.0, 3, 8, 0, 99, np.nan, np.inf]), knots)
+    np.testing.assert_allclose(low * 8, [1, 4.25, 6, 0.5, 7.5, np.nan, 7.5])
+    np.testing.assert_allclose(high * 8, [4, 4.25, 7, 0.5, 7.5, np.nan, 7.5])
+    every = np.unique(column)
+    places = (np.searchsorted(column, every), np.searchsorted(column, every, "right"))
+    low, high = rank_intervals(column, RankKnots(8, every, *places))
+    assert (low * 8).tolist() == np.searchsorted(column, column).tolist()
+    assert (high * 8).tolist() == np.searchsorted(column, column, "right").tolist()

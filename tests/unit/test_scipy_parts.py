@@ -1,0 +1,44 @@
+"""Parts of scipy that are loaded by themselves are those of the package."""
+
+import subprocess
+import sys
+
+import numpy as np
+from scipy.optimize import isotonic_regression, linear_sum_assignment
+
+from dpmask.kernels import scipy_parts
+from dpmask.kernels.scipy_parts import assign, falling_fit
+
+RNG = np.random.default_rng(0)
+WITHOUT_THE_PACKAGE = """
+import sys, numpy
+from dpmask.kernels.scipy_parts import assign, falling_fit
+assign(numpy.eye(2)), falling_fit(numpy.arange(3.0))
+sys.exit("scipy.optimize" in sys.modules)
+"""
+
+
+def test_an_assignment_is_scipys():
+    for size in (1, 2, 40):
+        costs = RNG.normal(size=(size, size)).round(1)
+        assert all(
+            (ours == theirs).all() for ours, theirs in zip(assign(costs), linear_sum_assignment(costs), strict=True)
+        )
+
+
+def test_a_falling_fit_is_scipys_to_the_bit():
+    for size in (1, 2, 3, 500):
+        values = RNG.normal(size=size).cumsum()
+        assert (falling_fit(values) == isotonic_regression(values, increasing=False).x).all()
+
+
+def test_of_a_scipy_that_keeps_them_elsewhere(monkeypatch):
+    costs, values = RNG.normal(size=(5, 5)), RNG.normal(size=9)
+    here = assign(costs)[1], falling_fit(values)
+    monkeypatch.setattr(scipy_parts.PathFinder, "find_spec", lambda *_: None)
+    scipy_parts._extension.cache_clear()
+    assert all((one == other).all() for one, other in zip(here, (assign(costs)[1], falling_fit(values)), strict=True))
+
+
+def test_the_package_is_not_imported():
+    assert subprocess.run([sys.executable, "-c", WITHOUT_THE_PACKAGE], check=False).returncode == 0
