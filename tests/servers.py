@@ -21,6 +21,18 @@ CONFIG = Path(__file__).parents[1] / "cluster_config"
 BIN = Path(sys.executable).parent
 
 
+def kill_a_worker(cluster, seconds=60):
+    """Kill one worker of a cluster with nannies. Where all were killed just before, wait for one to be started again."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        for nanny in list(cluster.workers.values()):
+            if pid := nanny.pid:
+                os.kill(pid, signal.SIGKILL)
+                return
+        time.sleep(0.01)
+    pytest.fail(f"no worker was started again within {seconds} s")
+
+
 @contextmanager
 def process(*command, log, env=None, cwd=None):
     """A process that runs inside the block; its output goes to ``log``, where a failing test can look."""

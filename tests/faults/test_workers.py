@@ -11,6 +11,7 @@ import dask
 import pytest
 from conftest import JOB, people
 from fault_tools import as_if_large, wait_until
+from servers import kill_a_worker
 
 from dpmask.engine.collection import Collection, itself
 
@@ -98,8 +99,7 @@ def test_what_is_persisted_is_computed_again_though_dask_gave_it_up(tmp_path):
         Client(cluster),
     ):
         persisted = Collection.of("a").persist(partial(dies_when_computed_again, tmp_path), "persist")
-        (nanny,) = cluster.workers.values()
-        os.kill(nanny.pid, signal.SIGKILL)
+        kill_a_worker(cluster)
         assert wait_until(lambda: len(list(tmp_path.iterdir())) == 2), "it was being computed again, and died"
         assert persisted.reduce(itself, bracket, "x") == "A"
         assert len(list(tmp_path.iterdir())) == 3

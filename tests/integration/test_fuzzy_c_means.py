@@ -1,8 +1,6 @@
 """Fuzzy c-means on frames, lakes and a real cluster: the same centres everywhere, and a fixed point of all the data."""
 
 import itertools
-import os
-import signal
 import threading
 
 import dask.dataframe as dd
@@ -11,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from conftest import write_lake
+from servers import kill_a_worker
 
 import dpmask
 from dpmask.errors import InputError, JobError
@@ -116,13 +115,12 @@ def test_after_a_killed_worker(small_sample, tmp_path):
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster.scheduler_address),
     ):
-        pid = next(iter(cluster.workers.values())).pid
         seen = threading.Event()
 
         def kill(label, done, total):
             if not total and "pass 3," in label and not seen.is_set():
                 seen.set()
-                os.kill(pid, signal.SIGKILL)
+                kill_a_worker(cluster)
 
         from dpmask.engine.progress import listening
 

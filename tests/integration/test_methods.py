@@ -1,9 +1,7 @@
 """Every masking method of the registry passes the public checks, on frames and on a real cluster of processes."""
 
 import doctest
-import os
 import pickle
-import signal
 import warnings
 from importlib import import_module
 
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 from method_examples import EXAMPLES, example, workers
 from parts import in_parts
+from servers import kill_a_worker
 
 from dpmask.engine.progress import listening
 from dpmask.guide import page
@@ -54,9 +53,9 @@ def test_regions_after_killed_workers(mortal, limit):
             first = label not in seen and (not seen or label.endswith("shards"))
             seen.append(label)
             if first:
-                os.kill(next(iter(mortal.cluster.workers.values())).pid, signal.SIGKILL)
+                kill_a_worker(mortal.cluster)
 
-    with listening(killing):
+    with mortal.as_current(), listening(killing):
         assert method.fit(in_parts(frame, 5), seed=7).mask(frame).equals(expected)
     assert len(seen) > 1
 

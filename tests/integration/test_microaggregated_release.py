@@ -1,13 +1,12 @@
 """A job that microaggregates: what its release claims, what verify counts again, what a policy can refuse."""
 
 import json
-import os
-import signal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from servers import kill_a_worker
 
 from dpmask.engine.progress import Watcher
 from dpmask.job.run import run_job
@@ -200,13 +199,12 @@ def test_after_a_worker_was_killed(released):
 
     job, killed = released.job(**JOB | {"target": "again", "private": "p2"}), []
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        pid = next(iter(cluster.workers.values())).pid
 
         class Killer(Watcher):
             def passes(self, label, done, total):
                 if "cells: fit" in label and done < total and not killed:
-                    killed.append(pid)
-                    os.kill(pid, signal.SIGKILL)
+                    killed.append(label)
+                    kill_a_worker(cluster)
 
         outcome = run_job(job, scheduler=cluster.scheduler_address, trial=True, watcher=Killer())
     assert outcome.status == "released", outcome

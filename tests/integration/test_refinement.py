@@ -1,13 +1,12 @@
 """Refinement on a real cluster: the same refinements for any partitioning, also when a worker dies on the way."""
 
-import os
-import signal
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from parts import in_parts, require_same_rows
+from servers import kill_a_worker
 
 import dpmask
 from dpmask.engine.progress import listening
@@ -82,7 +81,7 @@ def test_a_killed_worker_costs_time_only(embedded):
             if not total and label.startswith("refinement "):
                 rounds.append(label)
                 if label.startswith("refinement 4:"):
-                    os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+                    kill_a_worker(cluster)
 
         with listening(killing):
             assert METHOD.fit(in_parts(frame, 7), seed=1).steps == expected.steps
