@@ -13,7 +13,7 @@ from test_refinement_models import method as with_models
 
 import dpmask
 from dpmask.engine.limits import limits
-from dpmask.errors import JobError
+from dpmask.errors import InputError, JobError
 from dpmask.kernels.refinement import local as kernel
 from dpmask.kernels.refinement.local import column_sets
 from dpmask.masking.claims import broken_claims
@@ -116,6 +116,16 @@ def test_a_value_that_only_suppressed_cells_had_is_not_named():
     assert found.figures.cells == {"town": 1}
     assert "rare" not in str([found.solution(), found.statement(), found.cuts])
     assert found.mask(frame)["town"].isna().sum() == 1
+
+
+def test_a_column_that_cells_cannot_save_is_refused_with_what_blocks_it():
+    frame = pd.DataFrame({"sex": ["f"] * 119 + ["m"], "age": range(120)})
+    asked = {"requirements": [(["age", "sex"], 5)], "domains": {"age": [0, 120]}, "suppress_cells": 0.01}
+    found = dpmask.TopDownRefinement(**asked).fit(frame, seed=0)
+    assert found.figures.cells == {"sex": 1}
+    assert all("would need missing cells, more than suppress_cells" in stop.blocked_by for stop in found.figures.stops)
+    with pytest.raises(InputError, match=r"at least 100. Of age \+ sex .* records would need missing cells"):
+        dpmask.TopDownRefinement(**asked, at_least={"age": 100}).fit(frame, seed=0)
 
 
 def test_columns_that_are_kept_stay_complete():

@@ -374,8 +374,10 @@ class FittedRefinement(FittedMethod):
             f"{WHO}: no record has '{value}' in '{column}', so its share limits nothing. Is it spelled as in the data?"
             for column, value in self.unseen
         ]
+        blocked = {one.column: f"Of {one.requirement} {one.blocked_by}. " for one in self.figures.stops}
         return unseen + [
-            f"{WHO}: '{column}' could not be refined and has no information left. Lower k, or split its requirement."
+            f"{WHO}: '{column}' could not be refined and has no information left. {blocked.get(column, '')}Lower k or "
+            "another limit, or split its requirement."
             for column in self.unrefined
         ]
 

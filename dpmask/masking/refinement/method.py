@@ -372,13 +372,12 @@ class TopDownRefinement(Method[FittedRefinement]):
             return self._fitted_regions(coded, columns, quasis, solution, labels, key, sensitive)
         attributes = solution.attributes
         names = [self._asked.name(one) for one in quasis]
-        stops = Stops()
-        if not suppression.keys:
-            stops = explained(coded, attributes, quasis, names, solution, guided=guided)
-            if condition is not None:
-                known = {one.column for one in stops.stops}
-                more = [one for column, one in condition.stops.items() if column not in known]
-                stops = stops._replace(stops=(*stops.stops, *more))
+        repaired = bool(suppression.keys)
+        stops = explained(coded, attributes, quasis, names, solution, guided=guided, repaired=repaired)
+        if condition is not None:
+            known = {one.column for one in stops.stops}
+            more = [one for column, one in condition.stops.items() if column not in known]
+            stops = stops._replace(stops=(*stops.stops, *more))
         self._require_values(columns, attributes, stops)
         dropped: DroppedGroups | DroppedHouseholds | None = None
         cells = None

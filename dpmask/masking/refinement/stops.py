@@ -3,6 +3,9 @@
 All groups are counted once more with the candidates that were given up. What each of them would leave says which
 requirement it breaks, and in a group of how many records; the same cells say what would hold with k - 1, and, put
 together over a column's values, without that column. Nothing is known of what a second refinement would need.
+
+Where cells are set to missing, small groups are no obstacle by themselves: a stop then says in how many records cells
+would have to be missing.
 """
 
 from __future__ import annotations
@@ -100,9 +103,10 @@ class _Ending:
         names: Sequence[str],
         split: Mapping[tuple[int, int, int], _Split],
         guided: bool,
+        repaired: bool,
     ) -> None:
         self.attributes = [one.reopened() for one in attributes]
-        self.quasis, self.names, self.split = quasis, names, split
+        self.quasis, self.names, self.split, self.repaired = quasis, names, split, repaired
         self.blocked = [
             _Blocked(one, number, candidate, one.importance * (candidate.gain if guided else candidate.records))
             for number, one in enumerate(self.attributes)
@@ -132,6 +136,10 @@ class _Ending:
             if effect is None or not effect.lost[slot]:
                 continue
             label, size = one.attribute.label_of(one.candidate), int(effect.smallest[slot])
+            if self.repaired:
+                lost = int(effect.lost[slot])
+                text = f"{lost:,} records would need missing cells, more than suppress_cells or cell_limits allow"
+                return Stop(one.attribute.name, label, name, lost, text)
             if size < quasi.k:
                 text = f"a group of {size} would be left, k is {quasi.k}"
                 return Stop(one.attribute.name, label, name, size, text)
@@ -214,14 +222,17 @@ def explained(
     solution: RefinementSolution,
     *,
     guided: bool,
+    repaired: bool = False,
 ) -> Stops:
     """What blocks each column and what would help; one pass over the codes.
+
+    ``repaired``: cells are set to missing, so that only too many of them block a column; there are no alternatives.
 
     For very many sets of known columns there is none: stops are as candidates were given up, without alternatives.
     """
     split = {key: _Split(names[one.quasi], quasis[one.quasi], one.fewest) for key, one in solution.split.items()}
     quasis = [one for one in quasis if not one.of_households]  # these come first
-    ending = _Ending(attributes, quasis, names[: len(quasis)], split, guided)
+    ending = _Ending(attributes, quasis, names[: len(quasis)], split, guided, repaired)
     if not ending.blocked:
         return Stops()
     if len(quasis) > _COUNTED:
@@ -229,6 +240,8 @@ def explained(
         return Stops(tuple(ending.stops(solution.effects[: len(quasis)])))
     cells, effects = table.ending(ending.requests, solution.drops) if quasis else ({}, [])
     ending.leave_out_allowed(effects)
+    if repaired:
+        return Stops(tuple(ending.stops(effects)))
     found = {one.change: one for one in reversed(list(ending.alternatives(cells, effects)))}
     best = sorted(found.values(), key=lambda one: -one.gain)[:_SHOWN]
     return Stops(tuple(ending.stops(effects)), tuple(best))
