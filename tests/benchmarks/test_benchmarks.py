@@ -28,6 +28,8 @@ import bench_utility
 import common
 import pytest
 
+pytestmark = pytest.mark.machine
+
 
 @pytest.fixture
 def figures(capsys, monkeypatch):

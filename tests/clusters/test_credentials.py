@@ -4,7 +4,10 @@ import json
 import urllib.request
 
 from conftest import people
+import pytest
 from servers import Recorder, dask_cluster
+
+pytestmark = pytest.mark.machine
 
 PAGES = [
     "status",

@@ -10,6 +10,8 @@ from servers import CONFIG, cluster_file, dask_cluster, free_port
 
 from dpmask.engine.cluster.file import read_description
 
+pytestmark = pytest.mark.machine
+
 WAYS = {"gateway", "kubernetes", "local", "scheduler", "slurm", "ssh", "tls"}
 
 

@@ -7,6 +7,8 @@ import urllib.request
 import pytest
 from servers import BIN, answers, cluster_file, free_port, process, until
 
+pytestmark = pytest.mark.machine
+
 pytest.importorskip("dask_gateway", reason="pip install 'dpmask[gateway]'")
 pytest.importorskip("dask_gateway_server", reason="pip install 'dask-gateway-server[local]'")
 

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 import pytest
 from servers import cluster_file, free_port, need, process, until
 
+pytestmark = pytest.mark.machine
+
 pytest.importorskip("dask_jobqueue", reason="pip install 'dpmask[slurm]'")
 
 CONF = """

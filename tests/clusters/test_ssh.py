@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from servers import answers, cluster_file, free_port, need, process, until
 
+pytestmark = pytest.mark.machine
+
 pytest.importorskip("asyncssh", reason="pip install 'dpmask[ssh]'")
 
 CONF = """

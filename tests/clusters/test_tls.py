@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from servers import cluster_file, dask_cluster
 
+pytestmark = pytest.mark.machine
+
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory):

@@ -10,6 +10,8 @@ import pytest
 from conftest import people
 from fault_tools import DaskProcesses, cli, wait_until
 
+pytestmark = pytest.mark.machine
+
 IMPATIENT = "from dpmask.engine import dispatch\ndispatch._QUIET = 1.0\n"
 """Code that asks a cluster for a sign of life sooner than in ten seconds."""
 SOON = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s", "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "4s"}

@@ -15,6 +15,8 @@ from servers import kill_a_worker
 
 from dpmask.engine.collection import Collection, itself
 
+pytestmark = pytest.mark.machine
+
 NUMBERS = ["age", "income"]
 FUZZY = {"method": "fuzzy_microaggregation", "columns": NUMBERS, "clusters": 5, "fuzziness": 1.4}
 SWAPPING = {"method": "swapping", "columns": NUMBERS, "share": 0.5, "window": 0.1}

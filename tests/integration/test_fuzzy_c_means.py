@@ -104,6 +104,7 @@ def test_persisted_and_read_again_give_the_same_bits(small_sample, limit, tmp_pa
     assert persisted.history == again.history
 
 
+@pytest.mark.machine
 def test_after_a_killed_worker(small_sample, tmp_path):
     from distributed import Client, LocalCluster
 

@@ -127,6 +127,8 @@ ALONE = """
 import atexit, re, resource, sys
 from dpmask.cli import main
 
+pytestmark = pytest.mark.machine
+
 def report():
     used = resource.getrusage(resource.RUSAGE_SELF)
     with open("/proc/self/status") as status:  # ru_maxrss would be that of whoever started this process

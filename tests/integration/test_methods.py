@@ -37,11 +37,13 @@ def test_on_frames(name):
     check_method(example(name), workers())
 
 
+@pytest.mark.machine
 @pytest.mark.parametrize("name", METHODS)
 def test_on_frames_and_a_cluster_whose_workers_are_killed(name, mortal):
     check_method(example(name), workers(), client=mortal)
 
 
+@pytest.mark.machine
 def test_regions_after_killed_workers(mortal, limit):
     """Killed after the first level of large regions, and when the rows of others are to meet in shards."""
     method, frame = example("refinement, mondrian"), workers()

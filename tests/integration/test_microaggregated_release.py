@@ -194,6 +194,7 @@ def test_the_report_shows_sizes_and_plan_their_cost(released):
     assert "How many groups have how many records" in page
 
 
+@pytest.mark.machine
 def test_after_a_worker_was_killed(released):
     from distributed import LocalCluster
 

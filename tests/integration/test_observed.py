@@ -180,6 +180,7 @@ def test_what_is_tried_again_is_counted_and_shown(place, monkeypatch, limit):
     assert told[-1]["passes"]["mask"] == ended.json["passes"]["mask"]
 
 
+@pytest.mark.machine
 def test_every_line_is_an_event_also_when_workers_die(place, monkeypatch):
     """Dask's own lines, of the driver and of workers it starts, are events too; no secret and no value is in any."""
     monkeypatch.setenv("THE_KEY", SECRET)

@@ -289,6 +289,7 @@ def test_print_hides_the_navigation(browser, pages):
     assert browser.look(pages["internal"], media="print", nav=shown).values["nav"] == "none"
 
 
+@pytest.mark.machine
 def test_a_hundred_columns(browser, tmp_path):
     """Below 5 MB, and drawn within 3 seconds, both pages."""
     rng = np.random.default_rng(1)

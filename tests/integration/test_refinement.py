@@ -68,6 +68,7 @@ def test_nor_on_limits(embedded, partitions, changed, client, limit):
     assert METHOD.fit(in_parts(frame, partitions), seed=1).steps == expected.steps
 
 
+@pytest.mark.machine
 def test_a_killed_worker_costs_time_only(embedded):
     """One of two workers is killed after the fourth round: its codes and groups are computed again. So with drops."""
     from distributed import Client, LocalCluster
