@@ -3,8 +3,8 @@
 import json
 import urllib.request
 
-from conftest import people
 import pytest
+from conftest import people
 from servers import Recorder, dask_cluster
 
 pytestmark = pytest.mark.machine
