@@ -1,6 +1,7 @@
 """A cluster of a real Dask Gateway, local backend, by cluster_config/gateway.yaml."""
 
 import gc
+import os
 import sys
 import urllib.request
 
@@ -12,6 +13,9 @@ pytestmark = pytest.mark.machine
 pytest.importorskip("dask_gateway", reason="pip install 'dpmask[gateway]'")
 pytest.importorskip("dask_gateway_server", reason="pip install 'dask-gateway-server[local]'")
 
+AVX2 = ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES")  # set by dpmask where the machine could do more
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+ENVIRONMENT |= {name: os.environ[name] for name in AVX2 if name in os.environ}
 CONF = """
 c.DaskGateway.address = "127.0.0.1:{api}"
 c.DaskGateway.backend_class = "dask_gateway_server.backends.local.UnsafeLocalBackend"
@@ -26,7 +30,7 @@ c.ClusterConfig.scheduler_cmd = ["{bin}/dask", "scheduler"]
 c.ClusterConfig.worker_cmd = ["{bin}/dask", "worker"]
 c.LocalBackend.cluster_heartbeat_period = 1
 c.ClusterConfig.worker_memory = "1 G"
-c.ClusterConfig.environment = {{"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}}
+c.ClusterConfig.environment = {environment!r}
 """
 
 
@@ -34,7 +38,7 @@ c.ClusterConfig.environment = {{"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": 
 def gateway(tmp_path_factory):
     folder = tmp_path_factory.mktemp("gateway")
     ports = {name: free_port() for name in ("api", "public", "tcp")}
-    (folder / "config.py").write_text(CONF.format(folder=folder, bin=BIN, **ports))
+    (folder / "config.py").write_text(CONF.format(folder=folder, bin=BIN, environment=ENVIRONMENT, **ports))
     command = (sys.executable, "-m", "dask_gateway_server", "-f", folder / "config.py")
     with process(*command, log=folder / "log", cwd=folder):
         until(lambda: answers(ports["public"]) and answers(ports["tcp"]), folder / "log")

@@ -6,12 +6,14 @@ import subprocess
 from contextlib import ExitStack
 
 import pytest
-from servers import cluster_file, free_port, need, process, until
+import yaml
+from servers import CONFIG, cluster_file, free_port, need, process, until
 
 pytestmark = pytest.mark.machine
 
 pytest.importorskip("dask_jobqueue", reason="pip install 'dpmask[slurm]'")
 
+PROLOGUE = yaml.safe_load((CONFIG / "slurm.yaml").read_text(encoding="utf-8"))["options"]["job_script_prologue"]
 CONF = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -78,7 +80,7 @@ def file(place, slurm, monkeypatch):
         options__memory="1GiB",
         options__interface="lo",
         options__local_directory=str(place.folder / "spill"),
-        options__job_script_prologue=["export OMP_NUM_THREADS=1", f"env > {place.folder}/environment"],
+        options__job_script_prologue=[*PROLOGUE, f"env > {place.folder}/environment"],
         options__job_extra_directives=["--export=PATH,HOME,LANG"],
         adapt={"minimum": 1, "maximum": 2},
         wait="120 s",
