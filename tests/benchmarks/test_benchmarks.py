@@ -89,8 +89,8 @@ def test_gate(figures):
 
 
 def test_memory(figures):
-    small, large = bench_memory.main(["--rows", "5e4", "5e5", "--block-rows", "1e4"])
-    # what a worker and the driver hold does not grow with the table: a decoded block is 1 MB here, fifty of them 52 MB; five are shuffled as fifty are
+    small, large = bench_memory.main(["--rows", "3e4", "3e5", "--block-rows", "6e3"])
+    # what a worker and the driver hold does not grow with the table: a decoded block is 0.6 MB here, fifty of them 31 MB; five are shuffled as fifty are
     assert large["driver_peak_mb"] - small["driver_peak_mb"] < 20
     assert (large["worker_peak_in_blocks"] - small["worker_peak_in_blocks"]) < 40
     assert [limited(one) for one in figures()["memory"]] == [["worker_peak_in_blocks"]] * 2
