@@ -17,6 +17,7 @@ from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, check_access, compared_schema, prepare
 from dpmask.job.roles import PlannedColumn, PlannedWeight, column_table, weight_table
 from dpmask.job.warm_up import compile_seconds
+from dpmask.lake.reading import LakeBlock
 from dpmask.masking.method import Method
 from dpmask.table.lake import Lake
 
@@ -136,6 +137,8 @@ def _work(methods: Sequence[Method[Any]], rows: int) -> float:
 def _first_files(lake: Lake) -> Block:
     """The first block, or what its first few files have of it."""
     block = lake.blocks[0]
+    if not isinstance(block.content, LakeBlock):
+        return block
     rows = sum(piece.rows for part in block.content.parts[:_FILES] for piece in part.pieces)
     return Block(block.first, rows, block.content.cut(0, rows))
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dpmask.errors import MOST_LINES, JobError, nearest
 from dpmask.job.job_text import JobText, KeyPath
 from dpmask.job.roles import expanded
-from dpmask.lake.listing import folder_values
+from dpmask.lake.filters import row_filter
 from dpmask.masking import METHODS, method_class
 from dpmask.masking.method import Method
 from dpmask.masking.of_households import OfHouseholds
@@ -21,7 +21,7 @@ from dpmask.measures import MEASURES, find_measure
 from dpmask.measures.measure import MeasureRequest
 from dpmask.release.gate import GATE, REASON_LENGTH, GateRisk, default_rules
 from dpmask.release.policy import Rule, check_rule, parse_rule
-from dpmask.table.lake import Lake, read_lake
+from dpmask.table.lake import Lake, lake_columns, read_lake
 from dpmask.table.requirement import HOUSEHOLDS
 
 
@@ -89,6 +89,15 @@ class JobFile(_Model):
         alias="schema",
         description="all files have the same columns and types; or what any has, null elsewhere, in the wider type",
     )
+    where: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1000,
+        description="the rows that are released, such as year = 2026 and region in (north, south)",
+    )
+    version: int | None = Field(
+        None, ge=0, description="of a Delta Lake or Iceberg table: the version or snapshot; by default as it is now"
+    )
     csv: CsvFormat = Field(
         default_factory=lambda: CsvFormat(separator=",", encoding="utf-8"), description="of a source of CSV files"
     )
@@ -106,7 +115,7 @@ class JobFile(_Model):
         None,
         min_length=1,
         max_length=1000,
-        description="of a series whose source grows by Hive folders: release only what is new, such as "
+        description="of a series whose source grows: release only what is new, a filter as in where, such as "
         "month = '2026-11'; the ledger knows who was in earlier ones",
     )
     key: str | None = Field(
@@ -138,14 +147,25 @@ class JobFile(_Model):
 
     def lake(self) -> Lake:
         """The source, opened."""
-        return read_lake(
-            self.source,
-            block_rows=self.block_rows,
-            schema=self.lake_schema,
-            csv=dict(self.csv),
-            missing=self.missing,
-            where=self.new,
-        )
+        return read_lake(block_rows=self.block_rows, missing=self.missing, **self._opening())
+
+    def source_columns(self) -> list[str]:
+        """The columns of the source, by its footers alone."""
+        return lake_columns(**self._opening())
+
+    def _opening(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "schema": self.lake_schema,
+            "csv": dict(self.csv),
+            "where": self.filter,
+            "version": self.version,
+        }
+
+    @property
+    def filter(self) -> str | None:
+        """The rows that are taken, by ``where`` and by ``new``."""
+        return " and ".join(one for one in (self.where, self.new) if one) or None
 
 
 class Job(NamedTuple):
@@ -216,14 +236,11 @@ def understood(text: JobText) -> Job:
         raise JobError(
             text.error(("key",), f"the secret of {file.key} must not stand in a text of the job, as ${{...}}.")
         )
-    if file.new is not None:
-        if file.series is None:
-            raise JobError(text.error(("new",), "needs series: NAME, whose ledger knows who was released before."))
-        try:
-            folder_values(file.new)
-        except JobError as error:
-            raise JobError(text.error(("new",), str(error))) from None
-    roles = expanded(text, file.columns, lambda: file.lake().schema.names)
+    if file.new is not None and file.series is None:
+        raise JobError(text.error(("new",), "needs series: NAME, whose ledger knows who was released before."))
+    for key in ("where", "new"):
+        _check_filter(text, key, getattr(file, key))
+    roles = expanded(text, file.columns, file.source_columns)
     file = file.model_copy(update={"columns": roles})
     methods = tuple(_method(text, number, dict(step), roles) for number, step in enumerate(file.mask))
     steps = tuple(_label(text, ("mask", n), step, step["method"]) for n, step in enumerate(file.mask))
@@ -244,6 +261,14 @@ def understood(text: JobText) -> Job:
     judged[GATE] = GateRisk.judged
     rules = tuple(_rule(text, number, rule, judged) for number, rule in enumerate(file.policy))
     return Job(text, file, methods, steps, measures, (*rules, *default_rules(rules, series=file.series is not None)))
+
+
+def _check_filter(text: JobText, key: str, given: str | None) -> None:
+    try:
+        if given is not None:
+            row_filter(given)
+    except JobError as error:
+        raise JobError(text.error((key,), str(error))) from None
 
 
 def _refuse_reserved(text: JobText, path: KeyPath, name: str) -> None:

@@ -139,6 +139,8 @@ class Outcome(_OutcomePart):
     """Records in the source."""
     source_bytes: int | Absent = None
     """Size of the source's files."""
+    source_version: str | Absent = None
+    """Of a Delta Lake or Iceberg table: the version or the snapshot that was read."""
     seconds: dict[str, float] | Absent = None
     """Wall time of each stage."""
     checkpoint: str | Absent = None

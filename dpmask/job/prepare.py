@@ -20,7 +20,8 @@ from dpmask.job.measures import named_columns
 from dpmask.job.model import Job
 from dpmask.job.series import JobSeries, open_series
 from dpmask.lake.access import require_access
-from dpmask.lake.listing import folder_values, glob_root, list_sources
+from dpmask.lake.filters import row_filter
+from dpmask.lake.listing import glob_root, list_sources
 from dpmask.lake.locks import locked
 from dpmask.lake.storage import Place
 from dpmask.masking.saved import SavedFit
@@ -76,8 +77,9 @@ class Prepared(NamedTuple):
 
     def source_changed(self) -> bool:
         """Whether a source file was added, deleted or written again since; a listing says it."""
-        new = self.job.file.new
-        return _versions(list_sources(self.job.file.source, folder_values(new) if new else None)) != self.versions
+        file, log = self.job.file, self.lake.files[0].log  # a table may go on meanwhile; the version that is read stays
+        where = row_filter(file.filter) if file.filter else None
+        return _versions(list_sources(file.source, where, int(log.version) if log else None)) != self.versions
 
 
 def _versions(files: Sequence[Any]) -> str:
@@ -122,9 +124,10 @@ def open_lake(job: Job) -> Lake:
     try:
         return job.file.lake()
     except JobError as error:
-        if not job.file.missing:
+        key = next((key for key in ("missing", "where") if str(error).startswith((f"{key}:", f"{key} "))), None)
+        if key is None:
             raise
-        raise JobError(job.text.error(("missing",), str(error))) from None
+        raise JobError(job.text.error((key,), str(error))) from None
 
 
 def in_the_way(target: Place) -> TargetError:
@@ -275,11 +278,9 @@ def check_writable(place: Place) -> None:
 
 def _run_digest(job: Job, lake: Lake, key: Key, fitted: Sequence[SavedFit]) -> str:
     """What makes two runs the same: the job, but for its folders, the input, the key, and fits that it takes."""
-    left_out = {"source", "target", "private", "key", "seed", "mask"}
-    if job.file.series is None:
-        left_out.add("series")  # runs of jobs without one are called as ever
-    if job.file.new is None:
-        left_out.add("new")
+    left_out = {"source", "target", "private", "key", "seed", "mask", "version"}
+    # runs of jobs without these are called as ever
+    left_out |= {name for name in ("series", "new", "where") if getattr(job.file, name) is None}
     described = job.file.model_dump(exclude=left_out) | {"mask": job.steps}
     described |= {"fitted": [one.digest for one in fitted]} if fitted else {}
     files = [[file.name, file.size, file.footer] for file in lake.files]

@@ -77,6 +77,8 @@ def run(this: JobRun) -> None:
         prepared = prepare(this.job, overwrite=this.overwrite, trial=this.trial, signer=public_key, fitted=saved)
         size = sum(file.size for file in prepared.lake.files)
         this.recorder.add(run=prepared.run, trial=this.trial, source_rows=prepared.lake.rows, source_bytes=size)
+        if prepared.lake.table_version:
+            this.recorder.add(source_version=prepared.lake.table_version)
         if prepared.findings():
             raise closed(prepared.findings())
     checkpoint = Checkpoint(prepared)
@@ -128,7 +130,8 @@ def _release(this: JobRun, prepared: Prepared, checkpoint: Checkpoint) -> None:
             _require_same_source(prepared)
             stack.enter_context(alone_at(prepared.target, prepared.standing))
             _publish(this, prepared, done, found)
-            (folder / SOURCE).write(json.dumps({"versions": prepared.versions}).encode())
+            source = {"versions": prepared.versions, "table": prepared.lake.table_version}
+            (folder / SOURCE).write(json.dumps(source).encode())
         with recorder.during("verify"):
             _verify(this, prepared)
 

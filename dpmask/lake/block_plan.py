@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 
@@ -15,15 +15,20 @@ class Piece(NamedTuple):
     rows: int
 
 
-def plan_blocks(files: Sequence[Sequence[int]], block_rows: int) -> list[list[Piece]]:
+def plan_blocks(
+    files: Sequence[Sequence[int]], block_rows: int, skipped: Container[tuple[int, int]] = ()
+) -> list[list[Piece]]:
     """Blocks as lists of pieces, in position order: small row groups joined, large ones sliced, empty ones left out.
 
     ``files`` holds the row counts of each file's row groups. No block is larger than ``block_rows``, and no row group
-    that fits in a block is ever cut, so none is decoded twice.
+    that fits in a block is ever cut, so none is decoded twice. Row groups that are ``skipped``, by file and number, are
+    left out.
     """
     blocks: list[list[Piece]] = []
     room = 0
     for piece in _pieces(files, block_rows):
+        if (piece.file, piece.group) in skipped:
+            continue
         if not blocks or piece.rows > room:
             blocks.append([])
             room = block_rows

@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 
 from dpmask.errors import InputError, JobError, printable
 from dpmask.lake import csv
-from dpmask.lake.listing import CSV, ListedFile, hive_level, list_files, name_in
+from dpmask.lake.filters import RowFilter
+from dpmask.lake.listing import CSV, ListedFile, Listing, hive_kind, hive_level, is_whole, list_files, name_in
 from dpmask.lake.storage import Place, read_ranges
+from dpmask.lake.table_log import TableLog
 
 _TAIL = 1 << 16
 _MAGIC = b"PAR1"
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _AT_ONCE = 256
 _MOST_COLUMNS, _LONGEST_NAME = 20_000, 500
 _VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
@@ -65,8 +66,18 @@ class DataFile(NamedTuple):
     schema: Any
     hive: tuple[tuple[str, str | None], ...]
     facts: dict[str, Facts]
+    kinds: dict[str, Any]
+    """The types of the values of ``hive``."""
+    by_group: dict[str, tuple[Facts, ...]]
+    """Facts of each row group, of the columns that rows are filtered by."""
+    stored: dict[str, str]
+    """Of a table's file: the names of its columns in the file."""
     dialect: csv.Dialect | None = None
     """How it is written, if it is a CSV."""
+    log: TableLog | None = None
+    """Of a table's file: the log."""
+    deleted: Any = None
+    """Of a table's file: the places of deleted rows, in order, if there are any."""
 
 
 def all_null(rows: int) -> Facts:
@@ -80,59 +91,100 @@ def is_empty_range(value: Any) -> bool:
 
 
 def find_sources(
-    sources: Sequence[str], dialect: csv.Dialect, where: Mapping[str, str] | None = None
+    sources: Sequence[str], dialect: csv.Dialect, where: RowFilter | None = None, version: int | None = None
 ) -> list[DataFile]:
     """The data files of all sources, one source after the other. They lie in one store, and no file is there twice.
 
-    With ``where``, those in folders with these keys and values; of others not even the footer is read.
+    With ``where``, those in folders that may hold such rows; of others not even the footer is read. ``version`` is
+    that of a table with a log.
     """
     places = [Place(source) for source in sources]
     other = next((place for place in places if type(place.fs) is not type(places[0].fs)), None)
     if other is not None:
         raise JobError(f"{other.url}: lies in another kind of store than {places[0].url}. Bring the sources together.")
-    found = [find_files(place, dialect, where) for place in places]
+    found = [find_files(place, dialect, where, version) for place in places]
     files = [
         file._replace(name=name_in(sources, number, file.name)) for number, some in enumerate(found) for file in some
     ]
+    if not files and where:
+        raise InputError(f"{', '.join(place.url for place in places)}: no file is in a folder where {where.text}.")
+    if len(places) > 1 and any(file.log for file in files):
+        raise JobError("A table with a log (Delta Lake, Iceberg) must be the only source.")
     twice = next((url for url, times in Counter(file.url for file in files).items() if times > 1), None)
     if twice is not None:
         raise JobError(f"{Place(twice).url}: two sources have it, and its records would count twice. Name it once.")
     return files
 
 
-def find_files(source: Place, dialect: csv.Dialect, where: Mapping[str, str] | None = None) -> list[DataFile]:
-    """Every data file of a folder, a glob or a single file, in the order of their names, with its footer read.
+def find_files(
+    source: Place, dialect: csv.Dialect, where: RowFilter | None = None, version: int | None = None
+) -> list[DataFile]:
+    """Every data file of a folder, a glob, a single file or a table, in the order of their names, with its footer read.
 
     Footers are read once, many at a time. ``dialect`` is that of CSV files.
     """
-    root, listed = list_files(source, where)
-    if listed[0].name.endswith(CSV):
-        return [_csv_file(root, one, dialect) for one in listed]
+    listing = list_files(source, where, version)
+    listed, filtered = listing.files, where.columns if where else ()
+    if listed and listed[0].name.endswith(CSV):
+        return [_csv_file(listing, one, dialect) for one in listed]
     groups = (listed[start : start + _AT_ONCE] for start in range(0, len(listed), _AT_ONCE))
-    return [file for some in groups for file in _parquet_files(root, some)]
+    return [file for some in groups for file in _parquet_files(listing, some, filtered)]
 
 
-def _csv_file(root: Place, listed: ListedFile, dialect: csv.Dialect) -> DataFile:
-    place = root / listed.name
+def _csv_file(listing: Listing, listed: ListedFile, dialect: csv.Dialect) -> DataFile:
+    place = listing.root / listed.name
     schema, rows, digest = csv.inspect(place, listed.size, dialect)
     _check_names(place, schema.names)
     facts = {column: Facts(None, None, None) for column in schema.names}
-    hive = _hive(root, listed.name, schema.names)
-    return DataFile(place.full_url, *listed, digest, (rows,), schema, hive, facts, dialect)
+    hive, kinds = _hive(listing, listed.name, schema.names)
+    return DataFile(place.full_url, *listed[:3], digest, (rows,), schema, hive, facts, kinds, {}, {}, dialect)
 
 
-def _parquet_files(root: Place, listed: Sequence[ListedFile]) -> Iterator[DataFile]:
-    places = [root / one.name for one in listed]
+def _parquet_files(listing: Listing, listed: Sequence[ListedFile], filtered: Sequence[str]) -> Iterator[DataFile]:
+    places = [Place(one.url) if one.url else listing.root / one.name for one in listed]
     for place, one, footer in zip(places, listed, _footers(places, [one.size for one in listed]), strict=True):
         try:
             metadata = pq.read_metadata(pa.BufferReader(footer))
-            schema = _plain_schema(metadata.schema.to_arrow_schema().remove_metadata(), place)
+            given = metadata.schema.to_arrow_schema()
+            schema = _plain_schema(given.remove_metadata(), place)
         except (pa.ArrowException, OSError):
             raise _damaged(place) from None
         _check_names(place, schema.names)
-        groups, facts = _facts(metadata, schema)
         digest = hashlib.sha256(footer).hexdigest()
-        yield DataFile(place.full_url, *one, digest, groups, schema, _hive(root, one.name, schema.names), facts)
+        if listing.log is None:
+            groups, facts, by_group = _facts(metadata, {name: name for name in schema.names}, filtered)
+            hive, kinds = _hive(listing, one.name, schema.names)
+            yield DataFile(place.full_url, *one[:3], digest, groups, schema, hive, facts, kinds, by_group, {})
+        else:
+            yield _table_file(listing.log, place, one, metadata, given, schema, digest, filtered)
+
+
+def _table_file(
+    log: TableLog,
+    place: Place,
+    listed: ListedFile,
+    metadata: Any,
+    given: Any,
+    schema: Any,
+    digest: str,
+    filtered: Sequence[str],
+) -> DataFile:
+    """A file of a table, with the columns that the table's log says it has."""
+    constants = dict(listed.constants)
+    stored = {name: one for name, one in log.stored(given).items() if name not in constants}
+    left = next((name for name in log.schema.names if name in log.elsewhere and name not in stored), None)
+    if left is not None:
+        raise InputError(
+            f"{place.url}: column '{left}' is in the {log.format} table's log only, which is not read. Rewrite its "
+            "data files."
+        )
+    groups, facts, by_group = _facts(metadata, stored, filtered)
+    fields = pa.schema([pa.field(name, schema.field(one).type) for name, one in stored.items()])
+    kinds = {key: log.schema.field(key).type for key in constants}
+    described = hashlib.sha256(f"{digest} {log.schema} {stored} {constants} ".encode())
+    described.update(b"" if listed.deleted is None else listed.deleted.tobytes())
+    known = (groups, fields, listed.constants, facts, kinds, by_group, stored)
+    return DataFile(place.full_url, *listed[:3], described.hexdigest(), *known, log=log, deleted=listed.deleted)
 
 
 def _plain_schema(schema: Any, place: Place) -> Any:
@@ -197,33 +249,44 @@ def _damaged(place: Place) -> InputError:
     return InputError(f"{place.url}: is damaged or not a Parquet file. Write it again, or take it out of the lake.")
 
 
-def _hive(root: Place, name: str, columns: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
-    """Keys and values in the names of a file's folders: those in the lake, and those that the lake lies in.
+def _hive(
+    listing: Listing, name: str, columns: Sequence[str]
+) -> tuple[tuple[tuple[str, str | None], ...], dict[str, Any]]:
+    """Keys and values in the names of a file's folders, and their types: those in the lake, and those it lies in.
 
     Of the latter, one that is also a column of the file is that column.
     """
-    above = [*takewhile(lambda part: "=" in part, reversed(root.path.split("/")))][::-1]
-    inside = [part for part in name.split("/")[:-1] if "=" in part]
-    return (*(level for level in map(_level, above) if level[0] not in columns), *map(_level, inside))
+    path = listing.root.path.split("/")
+    above = [hive_level(part) for part in [*takewhile(lambda part: "=" in part, reversed(path))][::-1]]
+    above = [level for level in above if level[0] not in columns]
+    inside = [hive_level(part) for part in name.split("/")[:-1] if "=" in part]
+    kinds = {key: hive_kind(is_whole(value)) for key, value in above}
+    kinds |= {key: hive_kind(key in listing.whole) for key, _ in inside}
+    return (*above, *inside), kinds
 
 
-def _level(part: str) -> tuple[str, str | None]:
-    key, value = hive_level(part)
-    return key, None if value == _HIVE_NULL else value
+def _facts(
+    metadata: Any, stored: Mapping[str, str], filtered: Sequence[str]
+) -> tuple[tuple[int, ...], dict[str, Facts], dict[str, tuple[Facts, ...]]]:
+    """The rows of each row group; nulls and ranges of the flat columns, over all row groups of the file.
 
-
-def _facts(metadata: Any, schema: Any) -> tuple[tuple[int, ...], dict[str, Facts]]:
-    """The rows of each row group; nulls and ranges of the flat columns, over all row groups of the file."""
+    Of columns that rows are filtered by, also of each row group.
+    """
     flat = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
-    facts = {name: all_null(0) for name in schema.names if name in flat}
+    facts = {name: all_null(0) for name, one in stored.items() if one in flat}
+    by_group: dict[str, list[Facts]] = {name: [] for name in filtered if name in facts}
     rows = []
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         rows.append(group.num_rows)
         for name, total in facts.items():
-            chunk = group.column(flat[name])
-            facts[name] = total.joined(_chunk_facts(chunk.statistics if chunk.is_stats_set else None, chunk.num_values))
-    return tuple(rows), dict.fromkeys(schema.names, Facts(None, None, None)) | facts
+            chunk = group.column(flat[stored[name]])
+            found = _chunk_facts(chunk.statistics if chunk.is_stats_set else None, chunk.num_values)
+            facts[name] = total.joined(found)
+            if name in by_group:
+                by_group[name].append(found)
+    whole = dict.fromkeys(stored, Facts(None, None, None)) | facts
+    return tuple(rows), whole, {name: tuple(some) for name, some in by_group.items()}
 
 
 def _chunk_facts(statistics: Any, values: int) -> Facts:

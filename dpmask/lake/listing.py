@@ -10,16 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from dpmask.errors import AccessError, InputError, JobError, printable
+from dpmask.lake.filters import RowFilter
 from dpmask.lake.storage import Place, storage_errors, version_of
+from dpmask.lake.table_log import TableLog
 
 MANIFEST = "manifest.json"
 PARQUET, CSV = (".parquet", ".parq", ".pq"), (".csv", ".csv.gz", ".csv.zst")
 _PACKED = (".csv.bz2", ".csv.xz", ".csv.zip", ".parquet.gz")
 _LOGS = {"_delta_log": "a Delta Lake", "metadata": "an Iceberg"}
+METADATA = ".metadata.json"
 _LARGEST_MANIFEST = 256 << 20
-_AND = re.compile(r"\sand\s", re.IGNORECASE)
-_FOLDER = re.compile(r"""\s*([^\s='"]+)\s*==?\s*('[^']*'|"[^"]*"|[^\s='"]+)\s*""")
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ListedFile(NamedTuple):
@@ -28,22 +33,33 @@ class ListedFile(NamedTuple):
     name: str
     size: int
     version: str
+    url: str = ""
+    """Where it is, if not there: files of tables may lie elsewhere."""
+    constants: tuple[tuple[str, str | None], ...] = ()
+    """Of a table's file: values that all of its rows have."""
+    deleted: Any = None
+    """Of a table's file: the places of deleted rows, in order, if there are any."""
 
 
-def folder_values(text: str) -> dict[str, str]:
-    """What ``month = '2026-11' and country = 'at'`` says of the Hive folders of files."""
-    found = [_FOLDER.fullmatch(part) for part in _AND.split(text)]
-    if not all(found):
-        raise JobError(f"{printable(text, 200)}: must name folders of files, as in month = '2026-11'.")
-    return {match[1]: match[2].strip("'\"") for match in found if match}
+class Listing(NamedTuple):
+    """The data files of a source, in order."""
+
+    root: Place
+    files: list[ListedFile]
+    whole: frozenset[str] = frozenset()
+    """The keys of its Hive folders whose values are all whole numbers."""
+    log: TableLog | None = None
+    """What the log of a table says, if it is one."""
 
 
-def list_sources(sources: Sequence[str], where: Mapping[str, str] | None = None) -> list[ListedFile]:
+def list_sources(
+    sources: Sequence[str], where: RowFilter | None = None, version: int | None = None
+) -> list[ListedFile]:
     """The data files of all sources, one source after the other, with the names that they have in the lake.
 
-    With ``where``, only those in folders with these keys and values.
+    With ``where``, only those in folders that may hold such rows.
     """
-    listed = [list_files(Place(source), where)[1] for source in sources]
+    listed = [list_files(Place(source), where, version).files for source in sources]
     return [one._replace(name=name_in(sources, number, one.name)) for number, some in enumerate(listed) for one in some]
 
 
@@ -52,44 +68,91 @@ def name_in(sources: Sequence[str], number: int, name: str) -> str:
     return name if len(sources) == 1 else f"source[{number}]/{name}"
 
 
-def list_files(source: Place, where: Mapping[str, str] | None = None) -> tuple[Place, list[ListedFile]]:
-    """The lake's folder and its data files, in the order of their names.
+def list_files(source: Place, where: RowFilter | None = None, version: int | None = None) -> Listing:
+    """The lake's folder and its data files, in the order of their names; a table's as its log has them.
 
     No file is passed over in silence: names that begin with _ or . are no data by rule, any other file is data or an
     error. A glob, or a file, names data: without a known ending it is read as Parquet.
     """
     found, root, chosen = _found(source)
+    released = _released(root / MANIFEST) if MANIFEST in found else None
+    log = None if released else _log(source, root, found, chosen, version)
+    if log is not None:
+        return _of_table(root, log, where)
     names = sorted(name for name in found if not any(part[0] in "_." for part in name.split("/")))
-    if MANIFEST in names:
-        names = _released(root / MANIFEST) or names
+    names = released or names
     if not names:
         raise InputError(f"{source.url}: holds no .parquet or .csv file.")
+    folders = [dict(hive_level(part) for part in name.split("/")[:-1] if "=" in part) for name in names]
+    whole = _whole_keys(folders)
     if where:
-        names = _in_folders(source, names, where)
+        kinds = {key: hive_kind(key in whole) for folder in folders for key in folder}
+        names = [name for name, met in zip(names, where.of_folders(kinds, folders), strict=True) if met]
     unknown = [name for name in names if not name.endswith((*PARQUET, *CSV))]
     if unknown and not (chosen and all("." not in posixpath.basename(name) for name in unknown)):
         raise _no_data(source, unknown)
     if len({name.endswith(CSV) for name in names}) > 1:
         raise InputError(f"{source.url}: holds Parquet and CSV files together. Point to one kind, with a glob.")
-    return root, [_listed(root, name, found.get(name)) for name in names]
+    return Listing(root, [_listed(root, name, found.get(name)) for name in names], whole)
 
 
-def _in_folders(source: Place, names: list[str], where: Mapping[str, str]) -> list[str]:
-    """The files in folders with these keys and values."""
-    folders = [dict(hive_level(part) for part in name.split("/")[:-1] if "=" in part) for name in names]
-    found = [name for name, one in zip(names, folders, strict=True) if where.items() <= one.items()]
-    if not found:
-        wanted = "/".join(f"{key}={value}" for key, value in where.items())
-        keys = ", ".join(dict.fromkeys(key for one in folders for key in one)) or "none"
-        text = f"{source.url}: has no file in a folder {printable(wanted, 200)}; its folders have the keys: {keys}."
-        raise InputError(printable(text, 400))
-    return found
+def _of_table(root: Place, log: TableLog, where: RowFilter | None) -> Listing:
+    """The files of a table; names are relative to its folder where they lie in it."""
+    folder = f"{root.full_url.rstrip('/')}/"
+    files = [
+        ListedFile(one.url.removeprefix(folder), one.size, one.version, one.url, one.constants, one.deleted)
+        for one in log.files
+    ]
+    keys = [dict(one.constants) for one in log.files]
+    if where:
+        kinds = {key: log.schema.field(key).type for constants in keys for key in constants}
+        files = [file for file, met in zip(files, where.of_folders(kinds, keys), strict=True) if met]
+    return Listing(root, files, log=log)
 
 
-def hive_level(part: str) -> tuple[str, str]:
-    """The key and the value of a Hive folder's name."""
+def _log(source: Place, root: Place, found: Mapping[str, Any], chosen: bool, version: int | None) -> TableLog | None:
+    """The log of the table that a source is; its files alone would also give superseded records."""
+    if not chosen:
+        if any(name.startswith("_delta_log/") for name in found):
+            from dpmask.lake.delta import delta_log
+
+            return delta_log(source, version)
+        if any(name.startswith("metadata/") and _is_log(name) for name in found):
+            from dpmask.lake.iceberg import iceberg_log
+
+            return iceberg_log(root, list(found), version)
+    if source.path.endswith(METADATA):
+        from dpmask.lake.iceberg import iceberg_log
+
+        return iceberg_log(source, (), version)
+    if version is not None:
+        raise JobError(f"{source.url}: version is for Delta Lake and Iceberg tables, which it is not.")
+    _refuse_files_of_tables(source, root, list(found))
+    return None
+
+
+def hive_kind(whole: bool) -> Any:
+    """The type of a Hive key: int64 where all values are whole numbers that lose nothing so, else string."""
+    return pa.int64() if whole else pa.string()
+
+
+def is_whole(value: str | None) -> bool:
+    """Whether a Hive folder's value is a whole number, or missing."""
+    return value is None or bool(_WHOLE.fullmatch(value))
+
+
+def _whole_keys(folders: Sequence[Mapping[str, str | None]]) -> frozenset[str]:
+    values: dict[str, set[str | None]] = {}
+    for folder in folders:
+        for key, value in folder.items():
+            values.setdefault(key, set()).add(value)
+    return frozenset(key for key, some in values.items() if all(map(is_whole, some)))
+
+
+def hive_level(part: str) -> tuple[str, str | None]:
+    """The key and the value of a Hive folder's name; None if it is the name for a missing value."""
     key, value = (unquote(text) for text in part.split("=", 1))
-    return key, value
+    return key, None if value == _HIVE_NULL else value
 
 
 def _listed(root: Place, name: str, info: dict[str, Any] | None) -> ListedFile:
@@ -132,16 +195,16 @@ def _found(source: Place) -> tuple[dict[str, Any], Place, bool]:
         inside = f"{root.path.rstrip('/')}/"
         files = [(path, info) for path, info in infos.items() if info["type"] != "directory"]
         found = {path.removeprefix(inside): info for path, info in files if path.startswith(inside)}
-        _refuse_table_formats(source, root, list(found))
     return found, root, chosen
 
 
-def _refuse_table_formats(source: Place, root: Place, names: list[str]) -> None:
-    """Refuse the files of a Delta or Iceberg table: its log knows which of them, and of their rows, still count."""
+def _refuse_files_of_tables(source: Place, root: Place, names: list[str]) -> None:
+    """Refuse files of a Delta or Iceberg table: its log knows which of them, and of their rows, still count."""
     found = {_LOGS[part] for name in names for part in name.split("/")[:-1] if part in _LOGS and _is_log(name)}
     folder = root.path.rstrip("/")
     while not found:
-        logs = [path for log in _LOGS for path in source.fs.glob(posixpath.join(folder, log, "*.json"))]
+        with storage_errors(source):
+            logs = [path for log in _LOGS for path in source.fs.glob(posixpath.join(folder, log, "*.json"))]
         found = {_LOGS[posixpath.basename(posixpath.dirname(path))] for path in logs if _is_log(path)}
         if posixpath.basename(folder) != "data" and "=" not in posixpath.basename(folder):
             break
@@ -149,12 +212,12 @@ def _refuse_table_formats(source: Place, root: Place, names: list[str]) -> None:
     if found:
         raise InputError(
             f"{source.url}: is part of {found.pop()} table, whose files also hold deleted and superseded records. "
-            "Write its current state as plain Parquet and point to that."
+            "Point to the folder of the table itself: its log is read then."
         )
 
 
 def _is_log(name: str) -> bool:
-    return name.endswith(".metadata.json") or "_delta_log/" in name
+    return name.endswith(METADATA) or "_delta_log/" in name
 
 
 def _released(manifest: Place) -> list[str] | None:
@@ -170,7 +233,9 @@ def _released(manifest: Place) -> list[str] | None:
 
 
 def glob_root(source: Place) -> str:
-    """The folder in front of a pattern's first sign."""
+    """The folder in front of a pattern's first sign; that of a table whose metadata it is."""
     parts = source.full_url.split("/")
+    if source.path.endswith(METADATA):
+        return "/".join(parts[:-2])
     fixed = next((number for number, part in enumerate(parts) if any(sign in part for sign in "*?[")), len(parts))
     return "/".join(parts[:fixed])

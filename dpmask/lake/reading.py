@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from dpmask.errors import DpmaskError, InputError
 from dpmask.lake import csv
 from dpmask.lake.block_plan import Piece
+from dpmask.lake.filters import RowFilter
 from dpmask.lake.storage import Place, read_ranges, storage_errors
 
 Rows = Any
@@ -36,6 +38,8 @@ class FilePart:
     pieces: tuple[Piece, ...]
     groups: tuple[int, ...]
     dialect: csv.Dialect | None = None
+    stored: dict[str, str] = field(default_factory=dict)
+    """The names of columns in the file, where a table's log says them; others it has not."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,7 @@ class LakeBlock:
         for column in columns:
             field = self.schema.field(column)
             if column in part.hive:
-                value = part.hive[column]
-                typed = int(value) if value is not None and pa.types.is_integer(field.type) else value
-                arrays.append(pa.repeat(pa.scalar(typed, field.type), count))
+                arrays.append(pa.repeat(pa.scalar(part.hive[column], pa.string()).cast(field.type), count))
             elif column in rows.column_names:
                 arrays.append(self._checked(rows.column(column), column, part.url))
             else:
@@ -103,6 +105,13 @@ class LakeBlock:
             (piece,) = part.pieces
             found = csv.read(Place(part.url), typed, part.dialect)
             return found.select([name for name in columns if name in found.column_names]).slice(piece.start, piece.rows)
+        if part.stored:
+            named = {part.stored[name]: name for name in columns if name in part.stored}
+            found = self._read_groups(part, list(named), data)
+            return found.rename_columns([named[name] for name in found.column_names])
+        return self._read_groups(part, columns, data)
+
+    def _read_groups(self, part: FilePart, columns: list[str], data: bytes | None) -> Rows:
         tables = []
         with open_parquet(part.url, data) as file:
             for whole, run in groupby(part.pieces, lambda piece: piece.rows == part.groups[piece.group]):
@@ -112,6 +121,25 @@ class LakeBlock:
                 else:
                     tables += [_slice(file, piece, columns) for piece in run]
         return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
+
+
+@dataclass(frozen=True, repr=False)
+class FilteredBlock:
+    """A block without rows that a filter leaves out, or that are deleted: at these places of the block."""
+
+    block: LakeBlock
+    where: RowFilter | None
+    deleted: Any
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        """These columns of the rows that are left, in this order."""
+        wanted = [*columns, *(self.where.columns if self.where else ())]
+        rows = self.block.read(list(dict.fromkeys(wanted)) or self.block.schema.names[:1])
+        kept = np.ones(rows.num_rows, np.bool_)
+        kept[self.deleted] = False
+        if self.where:
+            kept &= self.where.holds(rows).to_numpy(zero_copy_only=False)
+        return rows.filter(pa.array(kept)).select(list(columns))
 
 
 def _fetched(parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes | None]]:

@@ -19,10 +19,13 @@ def common_schema(files: Sequence[DataFile], rule: str) -> Any:
     """The schema of the lake's stored columns.
 
     ``strict``: that of the first file, and another column or type in any other is refused. ``union``: all columns,
-    null in files without them, in the wider of two types of one family; categories become plain text.
+    null in files without them, in the wider of two types of one family; categories become plain text. That of a
+    table with a log is what the log says, whatever the rule.
     """
     for file in files:
         _check_names(file, files[0])
+    if files[0].log is not None:
+        return _of_table(files, files[0].log.schema)
     if rule == "union":
         return _union(files)
     for file in files:
@@ -78,6 +81,27 @@ def _union(files: Sequence[DataFile]) -> Any:
     if inside is not None:
         raise InputError(f"{files[0].name}: '{inside}' is a folder's name and a column of another file. Rename one.")
     return pa.schema(list(kinds.items()))
+
+
+def _of_table(files: Sequence[DataFile], schema: Any) -> Any:
+    """The table's own columns, but for those that its log has the values of."""
+    for file in files:
+        for field in file.schema:
+            if not _fits(field.type, schema.field(field.name).type):
+                raise InputError(
+                    f"{file.name}: column '{field.name}' is {field.type}, the table's log says "
+                    f"{schema.field(field.name).type}. Write the file again."
+                )
+    return pa.schema([field for field in schema if field.name not in files[0].kinds])
+
+
+def _fits(kind: Any, wanted: Any) -> bool:
+    """Whether values of a file's type are read as those of the table's."""
+    if _wider(kind, wanted) == wanted or {kind, wanted} <= {pa.string(), pa.large_string()}:
+        return True
+    if pa.types.is_decimal(kind) and pa.types.is_decimal(wanted):
+        return bool(kind.scale == wanted.scale and kind.precision <= wanted.precision)
+    return bool(pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted))
 
 
 def _wider(one: Any, other: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -16,15 +15,16 @@ from dpmask.engine.tasks import Block
 from dpmask.errors import InputError, JobError
 from dpmask.lake.block_plan import Piece, plan_blocks
 from dpmask.lake.csv import Dialect
+from dpmask.lake.filters import RowFilter, row_filter
 from dpmask.lake.footers import DataFile, Facts, all_null, find_sources
-from dpmask.lake.listing import folder_values
 from dpmask.lake.reading import FilePart, LakeBlock, open_parquet
 from dpmask.lake.schema import RULES, common_schema
 from dpmask.table.columns import require_known
+from dpmask.table.filtering import filtered_blocks, verdicts
 from dpmask.table.table import Table
 
 BLOCK_ROWS = 1_000_000
-_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,12 @@ class Lake(Table):
     def __repr__(self) -> str:
         names = ", ".join(self.schema.names)
         return f"<Lake: {self.rows:,} rows in {len(self.files)} files, {len(self.blocks)} blocks; columns {names}>"
+
+    @property
+    def table_version(self) -> str | None:
+        """Of a table with a log: its format, and the version or snapshot that is read."""
+        log = self.files[0].log if self.files else None
+        return f"{log.format} {log.version}" if log else None
 
     def by_file(self) -> list[Block]:
         """The lake as blocks of one whole file each: for files that are a block of somebody's already."""
@@ -51,7 +57,7 @@ class Lake(Table):
 
 
 def read_lake(
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    source: Source,
     *,
     columns: Sequence[str] | None = None,
     block_rows: int = BLOCK_ROWS,
@@ -59,58 +65,95 @@ def read_lake(
     csv: Mapping[str, str] | None = None,
     missing: Mapping[str, Sequence[Any]] | None = None,
     where: str | None = None,
+    version: int | None = None,
 ) -> Lake:
     """Open a folder, a glob or one file of Parquet, or a small CSV, anywhere fsspec reaches; or a list of these.
 
     Only footers are read here. All files must have one schema, or, with ``schema="union"``, one that holds what all of
     them have: a column is null in files without it, and the wider of two types is taken. Hive folders (``year=2024/``)
-    become columns; a folder with a manifest is read as the release it is. ``columns`` keeps some of the columns;
+    become columns; a folder with a manifest is read as the release it is, that of a Delta Lake or Iceberg table as its
+    log says, as it is now or at ``version``, the number of a version or a snapshot. ``columns`` keeps some columns;
     ``block_rows`` bounds the rows of a block, which is what one task holds in memory. ``csv`` has the ``separator`` and
     the ``encoding`` of CSV files, where they are not a comma and UTF-8. ``missing`` names for some columns
     the codes that mean a missing value, such as ``{"occupation": ["?", "NA"]}``: they are read as null. ``where`` takes
-    only files in some Hive folders, such as ``month = '2026-11'``; others are not opened.
+    only some rows, such as ``year = 2026 and region in (north, south)``: files in other Hive folders are not opened,
+    row groups that footers rule out not read, and what they leave open is counted in one pass.
     """
-    if csv is not None and not set(csv) <= {"separator", "encoding"}:
-        raise JobError(f"read_lake: csv may have separator and encoding; got {', '.join(csv)}.")
-    if schema not in RULES:
-        raise JobError(f"read_lake: schema must be {' or '.join(RULES)}; got {schema!r}.")
     if isinstance(columns, str):
         raise JobError(f"read_lake: columns must be a list of names; got {columns!r}.")
     if isinstance(block_rows, bool) or not isinstance(block_rows, int) or block_rows < 1:
         raise JobError(f"read_lake: block_rows must be an integer >= 1; got {block_rows!r}.")
-    sources = [os.fspath(one) for one in ([source] if isinstance(source, str | os.PathLike) else source)]
-    if not sources:
-        raise JobError("read_lake: source must name a lake; got an empty list.")
-    files = find_sources(sources, Dialect(**csv or {}), folder_values(where) if where else None)
-    stored = common_schema(files, schema)
-    whole = _with_hive(stored, files)
+    taken = row_filter(where) if where else None
+    files, stored, whole = _opened(source, schema, csv, taken, version)
+    read = names = whole.names
     if columns is not None:
         require_known(whole, columns, "read_lake")
-        whole = pa.schema([whole.field(name) for name in columns])
+        names = list(columns)
+        read = [*names, *(name for name in (taken.columns if taken else ()) if name not in names)]
+    whole = pa.schema([whole.field(name) for name in read])
     codes = {name: _codes(whole, name, given) for name, given in (missing or {}).items()}
     for name in codes:
         whole = whole.set(whole.get_field_index(name), whole.field(name).with_nullable(True))
-    plan = plan_blocks([file.groups for file in files], block_rows)
-    if not plan:
-        raise InputError(f"{', '.join(sources)}: has no rows in {len(files)} files.")
-    categories = _categories(files, stored, whole)
-    blocks, first = [], 0
-    for pieces in plan:
-        rows = sum(piece.rows for piece in pieces)
-        blocks.append(Block(first, rows, _lake_block(files, pieces, whole, categories, codes)))
-        first += rows
-    facts = {name: Facts(None, None, None) if name in codes else _facts(files, name) for name in whole.names}
+    known = verdicts(files, taken, whole, codes)
+    skipped = {group for group, verdict in known.items() if verdict is False}
+    plan = plan_blocks([file.groups for file in files], block_rows, skipped)
+    categories = _categories(files, stored, whole) if plan else {}
+    recipes = [(pieces, _lake_block(files, pieces, whole, categories, codes)) for pieces in plan]
+    blocks = filtered_blocks(files, recipes, taken, known)
+    if not blocks:
+        text = f" where {taken.text}" if taken else ""
+        raise InputError(f"{', '.join(_sources(source))}: has no rows{text} in {len(files)} files.")
+    unknown = Facts(None, None, None)
+    facts = {name: unknown if name in codes else _facts(files, name) for name in names}
+    if not all(known.values()) or any(file.deleted is not None for file in files):  # footers speak of other rows, too
+        facts = {name: _without_range(fact) for name, fact in facts.items()}
     nullable = frozenset(name for name, fact in facts.items() if fact.nulls != 0)
-    return Lake(schema=whole, blocks=tuple(blocks), nullable=nullable, files=tuple(files), facts=facts)
+    shown = pa.schema([whole.field(name) for name in names])
+    return Lake(schema=shown, blocks=tuple(blocks), nullable=nullable, files=tuple(files), facts=facts)
+
+
+def lake_columns(
+    source: Source, *, schema: str, csv: Mapping[str, str], where: str | None, version: int | None
+) -> list[str]:
+    """The names of the columns that ``read_lake`` finds."""
+    return list(_opened(source, schema, csv, row_filter(where) if where else None, version)[2].names)
+
+
+def _opened(
+    source: Source, schema: str, csv: Mapping[str, str] | None, taken: RowFilter | None, version: int | None
+) -> tuple[list[DataFile], Any, Any]:
+    """The files of a lake, the schema of what they store, and that with the keys of folders."""
+    if csv is not None and not set(csv) <= {"separator", "encoding"}:
+        raise JobError(f"read_lake: csv may have separator and encoding; got {', '.join(csv)}.")
+    if schema not in RULES:
+        raise JobError(f"read_lake: schema must be {' or '.join(RULES)}; got {schema!r}.")
+    sources = _sources(source)
+    if not sources:
+        raise JobError("read_lake: source must name a lake; got an empty list.")
+    files = find_sources(sources, Dialect(**csv or {}), taken, version)
+    stored = common_schema(files, schema) if files else pa.schema([])
+    whole = _with_hive(stored, files)
+    if taken:
+        taken.check(whole)
+    return files, stored, whole
+
+
+def _sources(source: Source) -> list[str]:
+    return [os.fspath(one) for one in ([source] if isinstance(source, str | os.PathLike) else source)]
+
+
+def _without_range(fact: Facts) -> Facts:
+    """What is still known of a column when some rows are left out: that it has no nulls, if it has none."""
+    return Facts(0 if fact.nulls == 0 else None, None, None)
 
 
 def _with_hive(schema: Any, files: Sequence[DataFile]) -> Any:
-    """The schema with a column for each key in the folders' names: int64 where that loses nothing, else string."""
-    for number, (key, _) in enumerate(files[0].hive):
-        values = [file.hive[number][1] for file in files]
-        whole = all(value is None or _WHOLE.fullmatch(value) for value in values)
-        schema = schema.append(pa.field(key, pa.int64() if whole else pa.string()))
-    return schema
+    """The schema with a column for each key in the folders' names; a table's in the order of its log."""
+    for key, _ in files[0].hive if files else ():
+        kinds = {file.kinds[key] for file in files}
+        schema = schema.append(pa.field(key, kinds.pop() if len(kinds) == 1 else pa.string()))
+    log = files[0].log if files else None
+    return schema if log is None else pa.schema([schema.field(name) for name in log.schema.names])
 
 
 def _facts(files: Sequence[DataFile], name: str) -> Facts:
@@ -159,5 +202,6 @@ def _lake_block(
     parts = []
     for number, run in groupby(pieces, lambda piece: piece.file):
         file = files[number]
-        parts.append(FilePart(file.url, file.size, dict(file.hive), tuple(run), file.groups, file.dialect))
+        given = (file.url, file.size, dict(file.hive), tuple(run), file.groups, file.dialect, file.stored)
+        parts.append(FilePart(*given))
     return LakeBlock(tuple(parts), schema, categories, missing)

@@ -328,8 +328,8 @@ def test_only_what_is_new_in_a_lake_that_grows(office, place):
     assert "100 people of month = '2026-12' are in release 2 of the series already" in ends["2026-12"].err
     assert [len(place.released(f"out-{month}")[1]) for month in list(months)[:2]] == [300, 300]
     for changes, code, text in (
-        ({"new": "month = '2026-09'"}, 4, "has no file in a folder month=2026-09; its folders have the keys: month"),
-        ({"new": "month < 3"}, 2, "must name folders of files"),
+        ({"new": "month = '2026-09'"}, 4, "no file is in a folder where month = '2026-09'"),
+        ({"new": "month < 3 or"}, 2, "new: 'month < 3 or' must read COLUMN = VALUE"),
         ({"new": "month = '2026-10'", "series": None}, 2, "needs series: NAME"),
     ):
         ended = place.run(**{**job, "name": "other", "target": "other", **changes}, columns=columns, seed=None)
