@@ -1,4 +1,4 @@
-"""pandas and Dask DataFrames as tables, and tables as Dask DataFrames. A job on a lake never comes here."""
+"""Frames as tables, and tables as Dask DataFrames. A job on a lake never comes here."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Block, Position
 from dpmask.errors import InputError, JobError
 from dpmask.lake.reading import Rows
+from dpmask.table.arrow_frames import derive_arrow, is_arrow_frame, no_frame, table_of_arrow
 from dpmask.table.columns import require_known
 from dpmask.table.dropping import POSITION, with_positions
 from dpmask.table.steps import RowMasking, TableMasking
@@ -56,9 +57,11 @@ def _is_dask(frame: Any) -> bool:
 
 
 def table_of(frame: Any, who: str) -> Table:
-    """A table from a pandas or a Dask DataFrame; a Dask frame's partitions are counted in one pass."""
+    """A table from a frame of pandas, Dask or Arrow; a Dask frame's partitions are counted in one pass."""
+    if is_arrow_frame(frame):
+        return table_of_arrow(frame, who)
     if not isinstance(frame, pd.DataFrame) and not _is_dask(frame):
-        raise JobError(f"{who}: the table must be a lake, a pandas or a Dask DataFrame; got {type(frame).__name__}.")
+        raise no_frame(frame, who)
     names = list(frame.columns)
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
@@ -230,6 +233,8 @@ def derive_frame(
     who: str,
 ) -> Any:
     """New columns from these, with the index of the frame they came from."""
+    if is_arrow_frame(table):
+        return derive_arrow(table, columns, function, require, who)
     frame = to_dask(table) if isinstance(table, Table) else table
     checked = frame.head(0, npartitions=-1) if _is_dask(frame) else frame
     require(table_of(checked, who).schema, columns, who)
@@ -258,7 +263,8 @@ def join(
     """
     names = list(columns)
     frames, rows = [], []
-    for number, given in enumerate(tables):
+    for number, one in enumerate(tables):
+        given = table_of_arrow(one, who) if is_arrow_frame(one) else one
         frame = to_dask(given) if isinstance(given, Table) else given
         table = table_of(frame, who)
         require_known(table.schema, names, who)

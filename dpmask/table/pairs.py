@@ -14,6 +14,7 @@ from dask.delayed import Delayed
 from dpmask.engine.tasks import Position, content_of, ready
 from dpmask.errors import JobError
 from dpmask.lake.reading import Rows
+from dpmask.table.arrow_frames import is_arrow_frame, table_of_arrow
 from dpmask.table.columns import require_known, require_numeric
 from dpmask.table.dropping import POSITION, PRESENT, with_gaps
 from dpmask.table.table import Reader, Table
@@ -31,9 +32,11 @@ def masked_name(column: str) -> str:
 def pair(original: Any, masked: Any, columns: Sequence[str], who: str, *, marks: bool = False) -> Table:
     """One table with each column twice, as it was and masked. Frames pair by index, lakes by position.
 
-    A record that masking dropped has no masked values. With ``marks`` there are two columns more: the record's POSITION
-    in the original, whatever order a join left, and PRESENT, which is null where the masked table has no such record.
+    So do frames without an index. A record that masking dropped has no masked values. With ``marks`` there are two
+    columns more: the record's POSITION in the original, whatever order a join left, and PRESENT, which is null where
+    the masked table has no such record.
     """
+    original, masked = (table_of_arrow(one, who) if is_arrow_frame(one) else one for one in (original, masked))
     if isinstance(original, Table) and isinstance(masked, Table):
         return _by_position(original, masked, columns, who, marks)
     from dpmask.table.frames import join

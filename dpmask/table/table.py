@@ -25,7 +25,7 @@ from dpmask.table.steps import BlockObserver, DroppedRows, RowMasking, TableMask
 Summary = TypeVar("Summary")
 Reader = Callable[[Any, Position], Any]
 Frame = Any
-"""A pandas or a Dask DataFrame, or a lake: whatever ``as_table`` takes."""
+"""A pandas or a Dask DataFrame, a lake, or a frame that speaks Arrow: whatever ``as_table`` takes."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class _Exchanged:
 
 
 def as_table(table: Any, who: str) -> Table:
-    """A table from a lake, a pandas or a Dask DataFrame."""
+    """A table from a lake or any kind of frame."""
     if isinstance(table, Table):
         return table
     from dpmask.table.frames import table_of
@@ -216,7 +216,7 @@ def as_table(table: Any, who: str) -> Table:
 
 
 def mask(step: Any, table: Any, who: str) -> Any:
-    """The table masked by a step: pandas in, pandas out; a Dask frame or a lake gives a Dask frame, lazily.
+    """The table masked by a step: the kind of frame that it is; a Dask frame or a lake gives a Dask frame, lazily.
 
     The step is made ready for the table first: ``step.for_table``.
     """
@@ -226,6 +226,10 @@ def mask(step: Any, table: Any, who: str) -> Any:
     step = step.for_table(source)
     if isinstance(table, Table):
         return source.masked_by(step).to_dask()
+    from dpmask.table.arrow_frames import is_arrow_frame, mask_arrow
+
+    if is_arrow_frame(table):
+        return mask_arrow(step, table, source, who)
     from dpmask.table.frames import mask_frame
 
     return mask_frame(step, table, source)
