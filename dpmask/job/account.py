@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dpmask import __version__
-from dpmask.engine.cluster.connect import computing_libraries
+from dpmask.engine.cluster.same_workers import computing_libraries
 from dpmask.job.decision import Decision
 from dpmask.job.model import Job
 from dpmask.job.outcome import About, MeasureOutcome, RuleOutcome, StepOutcome

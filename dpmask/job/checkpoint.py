@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dpmask import __version__
-from dpmask.engine.cluster.connect import computing_libraries
+from dpmask.engine.cluster.same_workers import computing_libraries
 from dpmask.engine.draws import Subkey
 from dpmask.engine.journal import Journal, dumps, journalled, loads
 from dpmask.errors import DpmaskError, InputError, JobError

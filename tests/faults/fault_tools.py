@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 
-from conftest import as_trial
+import yaml
+from conftest import JOB, as_trial
+from open_gate import opened
 
 AT_ONCE = """
 from dpmask.engine.limits import limits
@@ -108,3 +110,31 @@ class DaskProcesses:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(10)
+
+
+TOGETHER = """
+import pathlib, time
+import dpmask.job.run, pyarrow.parquet, numba
+pathlib.Path(sys.argv[2] + ".ready").touch()
+while not pathlib.Path("go").exists(): time.sleep(0.001)
+"""
+"""Code that makes a run wait for the word, once it has imported all it needs."""
+
+
+def started(place, number, changes, options):
+    """A run that waits for the word."""
+    name = f"job{number}.yaml"
+    (place.folder / name).write_text(yaml.safe_dump(opened(JOB | changes)))
+    return cli(place, "run", name, *options, code=TOGETHER)
+
+
+def both_run(place, jobs, options):
+    """How two runs ended that were started together: exit codes and what they said."""
+    for old in (place.folder / "go", *place.folder.glob("*.ready")):
+        old.unlink(missing_ok=True)
+    runs = [started(place, number, job, options) for number, job in enumerate(jobs)]
+    while len(list(place.folder.glob("*.ready"))) < len(runs):
+        assert all(run.poll() is None for run in runs), runs[0].communicate()
+    (place.folder / "go").touch()
+    said = ["".join(run.communicate(timeout=200)) for run in runs]
+    return [run.returncode for run in runs], said

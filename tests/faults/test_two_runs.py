@@ -4,22 +4,14 @@ import json
 import re
 
 import pytest
-import yaml
-from conftest import JOB, people
-from fault_tools import cli
-from open_gate import opened
+from conftest import people
+from fault_tools import both_run
 
 from dpmask.errors import StorageError
 from dpmask.lake.locks import LOCK, locked
 from dpmask.lake.storage import Place
 from dpmask.table.lake import read_lake
 
-TOGETHER = """
-import pathlib, time
-import dpmask.job.run, pyarrow.parquet, numba
-pathlib.Path(sys.argv[2] + ".ready").touch()
-while not pathlib.Path("go").exists(): time.sleep(0.001)
-"""
 CASES = {
     # what the second run changes of the first, and whether a release is there that both are to replace
     "the same job": ({}, False),
@@ -28,25 +20,6 @@ CASES = {
     "one target, to be replaced": ({"seed": 8, "private": "p2"}, True),
 }
 SAID = ("another run", "holds another release", "changed while this run was under way")
-
-
-def started(place, number, changes, options):
-    """A run that waits for the word, once it has imported all it needs."""
-    name = f"job{number}.yaml"
-    (place.folder / name).write_text(yaml.safe_dump(opened(JOB | changes)))
-    return cli(place, "run", name, *options, code=TOGETHER)
-
-
-def both_run(place, jobs, options):
-    """How two runs ended that were started together: exit codes and what they said."""
-    for old in (place.folder / "go", *place.folder.glob("*.ready")):
-        old.unlink(missing_ok=True)
-    runs = [started(place, number, job, options) for number, job in enumerate(jobs)]
-    while len(list(place.folder.glob("*.ready"))) < len(runs):
-        assert all(run.poll() is None for run in runs), runs[0].communicate()
-    (place.folder / "go").touch()
-    said = ["".join(run.communicate(timeout=200)) for run in runs]
-    return [run.returncode for run in runs], said
 
 
 def check(place, root, case):

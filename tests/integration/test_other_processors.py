@@ -25,7 +25,7 @@ def test_a_ready_job_releases_the_same_bytes(tmp_path):
 
 def test_the_environment_would_change_bits():
     """Of a process that is no command of ours: so these variables do stand for other processors."""
-    code = "from dpmask.engine.cluster.connect import _arithmetic; print(_arithmetic())"
+    code = "from dpmask.engine.cluster.same_workers import arithmetic; print(arithmetic())"
     own, other = ({**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_CORETYPE": one} for one in ("Haswell", "Nehalem"))
     found = [subprocess.check_output([sys.executable, "-c", code], env=one) for one in (own, other)]
     assert found[0] != found[1]

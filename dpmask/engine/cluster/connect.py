@@ -5,29 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
-from hashlib import sha256
 from http import HTTPStatus
-from importlib.metadata import version
 from typing import Any
 
 import dask
 
 from dpmask.engine.cluster.file import Description, opened, read_description
+from dpmask.engine.cluster.same_workers import late_workers_checked, require_same_workers
 from dpmask.engine.dispatch import only_on
 from dpmask.engine.progress import note
 from dpmask.errors import AccessError, ClusterError, DpmaskError, JobError
-
-_COMPUTING = ("cryptography", "numba", "numpy", "pandas", "pyarrow", "scipy")
-"""The libraries that decide over bits: the same ones give the same release."""
-
-_SAME = ("dpmask", "dask", "distributed", *_COMPUTING)
-
-
-@cache
-def computing_libraries() -> dict[str, str]:
-    """The versions of the libraries that decide over bits."""
-    return {name: version(name) for name in _COMPUTING}
 
 
 @contextmanager
@@ -46,11 +33,10 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
     described = read_description(cluster) if cluster else Description(file="--scheduler", address=scheduler)
     with opened(described) as place, _client(place, described) as client:
         _wait_for_workers(client, described)
-        _require_same_versions(client)
-        _require_same_arithmetic(client)
+        require_same_workers(client)
         _say(client)
         _warn_of_open_wires(client)
-        with only_on(client):
+        with only_on(client), late_workers_checked(client):
             yield client
 
 
@@ -172,38 +158,3 @@ def _is_page(link: str) -> bool:
         return answer.code != HTTPStatus.NOT_FOUND
     except (OSError, ValueError):
         return True
-
-
-def _require_same_versions(client: Any) -> None:
-    """Refuse workers that would compute something else: the same bytes need the same libraries on both sides."""
-    versions = client.get_versions(packages=list(_SAME))
-    ours = versions["client"]["packages"]
-    for address, worker in versions["workers"].items():
-        for package in _SAME:
-            theirs = worker["packages"].get(package)
-            if theirs != ours.get(package):
-                found = f"has {package} {theirs}" if theirs else f"has no {package}"
-                raise ClusterError(
-                    f"The worker at {address} {found}, this process has {ours.get(package)}. Install the same on both."
-                )
-
-
-def _require_same_arithmetic(client: Any) -> None:
-    """Refuse workers whose numpy and BLAS were started for another processor: their last bits would be others."""
-    ours = _arithmetic()
-    for address, theirs in client.run(_arithmetic).items():
-        if theirs != ours:
-            raise ClusterError(
-                f"The worker at {address} computes other last bits than this process: numpy or BLAS was started for "
-                "another processor there. Set the variables for AVX2 in the worker's environment, as the files of "
-                "cluster_config/ do: dpmask explain clusters."
-            )
-
-
-def _arithmetic() -> str:
-    """A digest of what numpy and BLAS make of some numbers."""
-    import numpy as np
-
-    some = np.sqrt(np.arange(1.0, 4001.0)).reshape(40, 100)
-    found = (some[:, :7].T @ some, some @ some[0], np.linalg.inv(some[:, :40]), np.exp(-some), np.log(some))
-    return sha256(b"".join(one.tobytes() for one in found)).hexdigest()
