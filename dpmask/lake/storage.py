@@ -16,6 +16,7 @@ import stat
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from typing import Any
 
 import fsspec
@@ -25,7 +26,9 @@ from dpmask.errors import AccessError, DpmaskError, InputError, JobError, Storag
 
 OWNER_ONLY = 0o600
 """The rights of a file that nobody but its owner may read."""
-_EXTRAS = {"s3": "s3", "s3a": "s3"}
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs", "az": "abfs"}
+_CLIENTS = {"botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure"}
+"""The libraries that speak with stores: what they raise is a fault of storage."""
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired", "400"}
 """What S3 says of a session that is over; where an answer has no text, as that to HEAD, a bare 400."""
 _CONNECTIONS = 64
@@ -323,7 +326,7 @@ def _translated(error: Exception, place: Place, writing: bool) -> Exception:
     kind, url, where = type(error).__name__, place.url, f" at {place.endpoint}" if place.endpoint else ""
     number = getattr(error, "errno", None)
     expired = response_of(error).get("Error", {}).get("Code") in _EXPIRED
-    if expired or isinstance(error, PermissionError) or "Credentials" in kind or number in {errno.EROFS, errno.EPERM}:
+    if expired or _is_denied(error) or number in {errno.EROFS, errno.EPERM}:
         deed = "write to" if writing else "read"
         return AccessError(
             f"{url}: the credentials have expired{where}. Get new ones and run the job again; with --resume a run "
@@ -342,9 +345,16 @@ def _translated(error: Exception, place: Place, writing: bool) -> Exception:
         return JobError(f"{url}: the name is too long for this file system.")
     if number in {errno.ENOSPC, errno.EDQUOT}:
         return StorageError(f"{url}: no space is left there. Free some and run the job again.")
-    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in {"botocore", "aiobotocore", "aiohttp"}:
+    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in _CLIENTS:
         return StorageError(f"{url}: storage failed ({kind}){where}. Run the job again.")
     return error
+
+
+def _is_denied(error: Exception) -> bool:
+    """Whether a store does not know us, or does not let us."""
+    kind, status = type(error).__name__, getattr(error, "status_code", None) or getattr(error, "code", None)
+    denied = status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN} or kind == "ClientAuthenticationError"
+    return denied or isinstance(error, PermissionError) or "Credentials" in kind
 
 
 @contextmanager
