@@ -32,6 +32,7 @@ from dpmask.terminal import Progress, count, echo, echo_event, log_as_events, sh
     help="What stderr gets: lines to read, or each event as one JSON object.",
 )
 @click.option("--metrics", metavar="FILE", help="Write the run's figures for Prometheus, also when it fails.")
+@click.option("--lineage", metavar="FILE|URL", help="Add OpenLineage events to a file, or send them to a server.")
 @with_exit_codes
 def run(
     job: str,
@@ -46,6 +47,7 @@ def run(
     as_json: bool,
     log_format: str,
     metrics: str | None,
+    lineage: str | None,
 ) -> None:
     """Mask a lake and publish the release that its policy allows."""
     as_events, progress = log_format == "json", Progress()
@@ -67,6 +69,7 @@ def run(
             fitted=fitted,
             sign=sign,
             metrics=metrics,
+            lineage=lineage,
             watcher=None if as_events else progress,
             record=echo_event if as_events else None,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from dpmask import __version__
 from dpmask.engine.cluster.connect import connected
@@ -22,6 +23,9 @@ from dpmask.job.stages import JobRun, run
 from dpmask.job.warm_up import compiling_announced
 from dpmask.lake.storage import Place
 from dpmask.release.manifest import read_private_key
+
+if TYPE_CHECKING:  # most runs have none
+    from dpmask.job.lineage import Lineage
 
 _RESULT = "result.json"
 _INTERRUPTED = {
@@ -42,6 +46,7 @@ def run_job(
     fitted: str | None = None,
     sign: str | None = None,
     metrics: str | None = None,
+    lineage: str | None = None,
     watcher: Watcher | None = None,
     record: Sink | None = None,
 ) -> Outcome:
@@ -49,24 +54,30 @@ def run_job(
 
     ``settings`` change the job file, such as ``source=lake/2026-11/``. ``fitted`` is a folder with fits of its steps
     (``dpmask fit``), to mask by in place of its own. ``watcher`` follows the run's progress,
-    ``record`` gets each of its events; ``metrics`` is a file for Prometheus.
+    ``record`` gets each of its events; ``metrics`` is a file for Prometheus, ``lineage`` a file or a server's URL for
+    OpenLineage.
     """
     log = PrivateLog()
     recorder = Recorder(watcher, [*([record] if record else []), log])
     figures: Place | None = None
+    traced: Lineage | None = None
     with ExitStack() as stack:
         try:
             figures = metrics_file(metrics) if metrics is not None else None
+            traced = _lineage(lineage) if lineage is not None else None
             job = _begun(url, settings, recorder, log, stack)
+            if traced is not None:
+                traced.started(job)
             signer = read_private_key(sign) if sign else None
             stack.enter_context(hidden_key(job.file.key))
             stack.enter_context(tasks_named(job.file.name))
             with listening(recorder.passes, recorder.retried), connected(scheduler, cluster), compiling_announced(job):
-                run(JobRun(job, recorder, overwrite, signer, resume, trial, fitted))
+                run(JobRun(job, recorder, overwrite, signer, resume, trial, fitted, traced))
         except KeyboardInterrupt:
             _fail(recorder, Interrupted(_INTERRUPTED[recorder.outcome.stage in {"publish", "verify"}]))
         except Exception as error:
             _fail(recorder, error)
+        _end_lineage(traced, recorder)
         _write_results(log.place, figures, recorder)
     return recorder.outcome
 
@@ -88,6 +99,24 @@ def _begun(url: str, settings: Sequence[str], recorder: Recorder, log: PrivateLo
 
 def _fail(recorder: Recorder, error: Exception) -> None:
     recorder.outcome = recorder.outcome.failing(safe_error(error))
+
+
+def _lineage(to: str) -> Lineage:
+    from dpmask.job.lineage import Lineage
+
+    return Lineage(to)
+
+
+def _end_lineage(lineage: Lineage | None, recorder: Recorder) -> None:
+    """The last event; a file that cannot be written is an error, unless there is one already."""
+    try:
+        if lineage is not None:
+            lineage.ended(recorder.outcome)
+            if lineage.undelivered:
+                recorder.add(warnings=[*(recorder.outcome.warnings or []), lineage.undelivered])
+    except Exception as error:
+        if recorder.outcome.exit_code == 0:
+            _fail(recorder, error)
 
 
 def _write_results(private: Place | None, figures: Place | None, recorder: Recorder) -> None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -42,6 +42,9 @@ from dpmask.report.statement import statement
 from dpmask.results import plain
 from dpmask.table.table import Table
 
+if TYPE_CHECKING:  # most runs have none
+    from dpmask.job.lineage import Lineage
+
 _REPORT = "report.html"
 
 
@@ -57,6 +60,7 @@ class JobRun:
     trial: bool = False
     fitted: str | None = None
     """A folder with the fits of its steps."""
+    lineage: Lineage | None = None
 
     def signed(self, manifest: dict[str, Any]) -> bool:
         """Whether a manifest is signed as this run would sign it."""
@@ -77,6 +81,8 @@ def run(this: JobRun) -> None:
         prepared = prepare(this.job, overwrite=this.overwrite, trial=this.trial, signer=public_key, fitted=saved)
         size = sum(file.size for file in prepared.lake.files)
         this.recorder.add(run=prepared.run, trial=this.trial, source_rows=prepared.lake.rows, source_bytes=size)
+        if this.lineage is not None:
+            this.lineage.prepared = prepared
         if prepared.lake.table_version:
             this.recorder.add(source_version=prepared.lake.table_version)
         if prepared.findings():
