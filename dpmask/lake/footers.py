@@ -183,8 +183,22 @@ def _table_file(
     kinds = {key: log.schema.field(key).type for key in constants}
     described = hashlib.sha256(f"{digest} {log.schema} {stored} {constants} ".encode())
     described.update(b"" if listed.deleted is None else listed.deleted.tobytes())
-    known = (groups, fields, listed.constants, facts, kinds, by_group, stored)
-    return DataFile(place.full_url, *listed[:3], described.hexdigest(), *known, log=log, deleted=listed.deleted)
+    return DataFile(
+        url=place.full_url,
+        name=listed.name,
+        size=listed.size,
+        version=listed.version,
+        footer=described.hexdigest(),
+        groups=groups,
+        schema=fields,
+        hive=listed.constants,
+        facts=facts,
+        kinds=kinds,
+        by_group=by_group,
+        stored=stored,
+        log=log,
+        deleted=listed.deleted,
+    )
 
 
 def _plain_schema(schema: Any, place: Place) -> Any:
