@@ -94,9 +94,8 @@ def test_workers_that_join_late_are_checked_before_they_take_a_task(monkeypatch,
                     case,
                 )
                 assert {future.result() for future in client.map(_worker, range(60), pure=False)} == {first.address}
-        plugins = Client(cluster.scheduler_address).run_on_scheduler(
-            lambda dask_scheduler: list(dask_scheduler.worker_plugins)
-        )
+        with Client(cluster.scheduler_address) as client:
+            plugins = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.worker_plugins))
         assert not [name for name in plugins if name.startswith("dpmask")]
 
 
