@@ -11,10 +11,10 @@ from dpmask.engine.cluster import same_workers
 from dpmask.engine.cluster.connect import connected
 from dpmask.engine.progress import listening
 
+pytestmark = pytest.mark.machine
+
 ABSENT = """
 from importlib import metadata
-
-pytestmark = pytest.mark.machine
 found = metadata.version
 def version(name):
     if name == "dpmask":

@@ -11,6 +11,8 @@ import yaml
 from apart import Apart, forked, main_code
 from conftest import JOB, people, write_lake
 
+pytestmark = pytest.mark.machine
+
 BOMB = "\n".join(
     ["a0: &a0 [x, x, x, x, x, x, x, x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9))]
 )
@@ -126,8 +128,6 @@ def test_hostile_json_and_table_taxonomies(place, alone, checking, name, text):
 ALONE = """
 import atexit, re, resource, sys
 from dpmask.cli import main
-
-pytestmark = pytest.mark.machine
 
 def report():
     used = resource.getrusage(resource.RUSAGE_SELF)
