@@ -163,6 +163,22 @@ def test_a_weak_job_is_reported_as_weak(released, name):
     assert max(achieved.values()) >= 0.8 * least
 
 
+@pytest.mark.parametrize("step", [{"method": "swapping", "window": 0.05}, {"method": "noise", "scale": 0.2}])
+def test_strata_and_zeros_are_public(released, office, step):
+    """Regions differ in level and some have nothing: who knows where values were masked finds no more than is said."""
+    name = f"strata-{step['method']}"
+    table, rng = workers(WORKERS), np.random.default_rng(4)
+    level = table["region"].map({"north": 1.0, "south": 1.7, "east": 3.0}).to_numpy()
+    table["income"], table["hours"] = table["income"] * level, np.where(rng.random(WORKERS) < 0.3, 0, table["hours"])
+    (office / name).mkdir()
+    table.to_parquet(office / name / "part.parquet", index=False)
+    step = step | {"columns": ["income", "hours", "age"], "by": ["region"], "zeros": "keep"}
+    release, register, owner, reported = released(name, {"source": name, "columns": PLAIN, "mask": [step]})
+    found = no_attack_beats(release, register, owner, reported)
+    (aware,) = (found[one] for one in METHOD_AWARE[step["method"]])
+    assert aware > 0.3, "the attack sees what it is made for"
+
+
 @pytest.mark.parametrize("step", [{"method": "noise", "scale": 0.2}, {"method": "microaggregation", "k": 5}])
 def test_people_of_the_adult_data_are_not_found_by_what_was_learned(released, office, reference, step):
     """Numbers are masked, and what a neighbour knows is generalised; weights of columns are learned from known pairs."""
