@@ -120,9 +120,9 @@ def test_a_ready_job(released, name):
     job["measure"] = []
     release, register, owner, reported = released(name, job | {"source": "lake", "block_rows": 1000})
     no_attack_beats(release, register, owner, reported)
-    anybody, own = on_records.attack(release, register, owner)
-    assert own == 0
-    assert anybody <= 0.01, "by chance"
+    on_somebody, found = on_records.attack(release, register, owner)
+    assert found <= 0.01, "a hundredth of a person: one of a large group may have its mean"
+    assert on_somebody <= 0.05, "by chance"
     assert min(order.attack(release, owner)) > 1e-4
     if "weight" in release.rows and "weight" not in release.manifest["accepted"]:
         recall, precision = households.attack(release, register["household_id"], owner)

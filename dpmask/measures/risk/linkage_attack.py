@@ -17,6 +17,7 @@ from dpmask.engine.dispatch import threads
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError
 from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.keys import float_keys, grouped
 from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, Radii, as_close, merge_found, true_radii
 from dpmask.lake.reading import Rows
 from dpmask.measures.risk.linkage_values import Points, Values
@@ -29,7 +30,10 @@ _TILE = 1 << 16
 
 
 class LinkageAttack(NamedTuple):
-    """What is compared, the metrics of the intruders, and the positions of the records attacked, in order."""
+    """What is compared, the metrics of the intruders, and the positions of the records attacked, in order.
+
+    Each metric takes the first columns, or all of them, and no fewer than the metric before it.
+    """
 
     values: Sequence[Values]
     metrics: Sequence[Metric]
@@ -59,6 +63,18 @@ class DistinctRecords(NamedTuple):
 
     records: Masked
     counts: Integers
+
+    def known_by(self, metric: Metric) -> DistinctRecords:
+        """The same of the first columns that a metric takes: fewer records differ there."""
+        points, low, high = self.records
+        ranges = len(metric.scale)
+        if (metric.points, ranges) == (len(points), len(low)):
+            return self
+        part = Masked(points[: metric.points], low[:ranges], high[:ranges])
+        equal = grouped(float_keys(np.concatenate(part)))
+        if 2 * len(equal.starts) > len(self.counts):
+            return DistinctRecords(part, self.counts)
+        return DistinctRecords(Masked(*(one[:, equal.firsts] for one in part)), equal.sums(self.counts))
 
 
 def released(values: Sequence[Values], rows: Rows, name: Callable[[str], str] = str) -> Masked:
@@ -193,9 +209,12 @@ def _compare_all(
 
 
 def _answers(attack: LinkageAttack, attacked: AttackedRecords, masked: DistinctRecords) -> Integers:
-    """What one block of masked records answers to each query, metrics x records."""
-    each = enumerate(attacked.metrics)
-    return np.array([_answer(attack.metrics[at], attacked, number, masked) for number, at in each])
+    """What one block of masked records answers to each query, metrics x records: those of most columns first."""
+    answers = np.empty(attacked.found.shape, np.int64)
+    for number, at in reversed(list(enumerate(attacked.metrics))):
+        masked = masked.known_by(attack.metrics[at])
+        answers[number] = _answer(attack.metrics[at], attacked, number, masked)
+    return answers
 
 
 def _answer(metric: Metric, attacked: AttackedRecords, number: int, masked: DistinctRecords) -> Integers:
