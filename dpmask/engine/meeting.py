@@ -43,6 +43,9 @@ def _task_with(work: Callable[..., Any], contents: list[Any] | Delayed, other: R
     if not isinstance(contents, Delayed):
         return task_of(partial(work, contents), other, label)
     met = contents_of(other)
+    if isinstance(met, Delayed):
+        both = partial(unless_failed, partial(_on_persisted, work, other.spans))
+        return delayed(both, pure=False)(contents, met, dask_key_name=task_name(label))
     lazy = any(isinstance(content, Delayed) for content in met)
     task = partial(_on_both, work, other.spans, None if lazy else met)
     return delayed(task, pure=False)(contents, *(met if lazy else ()), dask_key_name=task_name(label))
@@ -50,3 +53,7 @@ def _task_with(work: Callable[..., Any], contents: list[Any] | Delayed, other: R
 
 def _on_both(work: Callable[..., Any], spans: Sequence[Position], met: Any, contents: Any, *parts: Any) -> Any:
     return contents if isinstance(contents, Failure) else guarded(work, contents, spans, parts if met is None else met)
+
+
+def _on_persisted(work: Callable[..., Any], spans: Sequence[Position], contents: Any, met: Any) -> Any:
+    return work(contents, spans, met)

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 from dpmask.engine.progress import note
 from dpmask.errors import InputError, JobError
-from dpmask.job.attacks import HOUSEHOLD, LABELS, known_labels, known_of_members
+from dpmask.job.attacks import BY, BY_MASKED, HOUSEHOLD, LABELS, known_labels, known_of_members, masked_before
 from dpmask.job.evaluate import POSITION, Pairing, intervals_of, label_sets_of, manifest_of, pair_lakes
 from dpmask.job.gate import comparable_columns
 from dpmask.job.measures import takers
 from dpmask.job.several_releases import PairedRelease, several_attacks
 from dpmask.masking.claims import suppressed_columns
+from dpmask.masking.method import Method
 from dpmask.masking.of_households import made_method
 from dpmask.measures import find_measure
 from dpmask.measures.measure import MeasureRequest
@@ -112,7 +113,9 @@ def _seen(release: str, register: Lake, paired_by: str, block_rows: int) -> _See
     columns = comparable_columns([name for name in schema.names if name in roles], register, schema)
     if not columns:
         raise InputError(f"The register has none of the columns of {release} that are at risk ({', '.join(roles)}).")
-    paired = pair_lakes((register, lake), release, paired_by, columns)
+    read = [name for method in _methods(manifest) for name in method.reads if name not in method.masks]
+    strata = [name for name in read if name in schema.names and name in register.schema.names]
+    paired = pair_lakes((register, lake), release, paired_by, list(dict.fromkeys([*columns, *strata])))
     seen = PairedRelease(paired.masked, columns, label_sets_of(release, None))
     return _SeenRelease(manifest, roles, lake.rows, paired.original, seen, paired.pairing)
 
@@ -138,10 +141,12 @@ def _requests(release: _SeenRelease, sample: int) -> Iterator[MeasureRequest]:
         yield MeasureRequest("groups", "groups", {"quasi": [quasi], "sensitive": []})
     if numbers:
         yield MeasureRequest("interval_disclosure", "interval_disclosure", {"columns": numbers})
-    seen = set()
-    for number, step in enumerate(release.manifest["steps"], start=1):
-        for measure, parameters in made_method(step["method"], step["parameters"]).attacks().items():
+    seen, earlier = set(), set[str]()
+    for number, method in enumerate(_methods(release.manifest), start=1):
+        for measure, parameters in method.attacks().items():
             known = _known(parameters, numbers, columns)
+            if BY in known:
+                known[BY_MASKED] = masked_before(method, earlier)
             if HOUSEHOLD in known:
                 there = known[HOUSEHOLD] in release.original.masked_schema.names
                 known["columns"] = known_of_members(columns, release.original.masked_schema, schema) if there else []
@@ -150,6 +155,12 @@ def _requests(release: _SeenRelease, sample: int) -> Iterator[MeasureRequest]:
             if known["columns"] and (measure, str(known)) not in seen:
                 seen.add((measure, str(known)))
                 yield MeasureRequest(f"{measure}, step {number}", measure, known)
+        earlier.update(method.masks)
+
+
+def _methods(manifest: Mapping[str, Any]) -> list[Method[Any]]:
+    """The methods of a release's steps, with the parameters that it shows."""
+    return [made_method(step["method"], step["parameters"]) for step in manifest["steps"]]
 
 
 def _known(parameters: Mapping[str, Any], numbers: Sequence[str], columns: Sequence[str]) -> dict[str, Any]:

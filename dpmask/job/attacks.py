@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from dpmask.errors import InputError
@@ -18,6 +18,8 @@ _COLUMNS = ("columns", "independents")
 """Parameters of attacks that name columns."""
 HOUSEHOLD = "household"
 """The parameter of attacks that look for whole households."""
+BY, BY_MASKED = "by", "by_masked"
+"""The parameters of attacks that know strata, and which of their columns an earlier step masked."""
 LABELS = "labels"
 """The parameter of attacks that also know columns of labels."""
 
@@ -36,10 +38,12 @@ def attack_requests(
     or, where that name is taken, as measure and step. Columns that are not released, or are no longer numbers there,
     cannot be attacked by them and are left out.
     """
-    found = list(own)
+    found, earlier = list(own), set[str]()
     for step, method in steps:
         for measure, parameters in method.attacks().items():
             known = _released(parameters, before, after)
+            if BY in known:
+                known[BY_MASKED] = masked_before(method, earlier)
             if LABELS in find_measure(measure).parameters:
                 known[LABELS] = known_labels(at_risk, after)
             if HOUSEHOLD in known:
@@ -49,7 +53,13 @@ def attack_requests(
                 _covers(other, request) for other in found
             ):
                 found.append(request._replace(name=_free_name(measure, step, found)))
+        earlier.update(method.masks)
     return found[len(own) :]
+
+
+def masked_before(method: Method[Any], earlier: Collection[str]) -> list[str]:
+    """The columns among those masked ``earlier`` that a method makes strata of."""
+    return [name for name in method.reads if name in earlier and name not in method.masks]
 
 
 def known_labels(at_risk: Sequence[str], after: Any) -> list[str]:
@@ -90,7 +100,8 @@ def _covers(one: MeasureRequest, attack: MeasureRequest) -> bool:
 def _comparable(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return frozenset([value]) if isinstance(value, str) else value
-    return frozenset(named_columns(value)) or tuple(value)
+    names = all(isinstance(one, str | list | tuple) for one in value)
+    return (names and frozenset(named_columns(value))) or tuple(value)
 
 
 def _free_name(measure: str, step: str, taken: Sequence[MeasureRequest]) -> str:

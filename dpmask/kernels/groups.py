@@ -73,15 +73,17 @@ NOBODY = 1 << 62
 """The size of the smallest of no groups."""
 
 
-def cells(keys: RowKeys, codes: Sequence[Counts]) -> GroupCells:
-    """The different rows of a block."""
+def cells(keys: RowKeys, codes: Sequence[Counts], times: Counts | None = None) -> GroupCells:
+    """The different rows of a block; each stands for one record, or for so many as ``times`` say."""
     whole = keys
     for column in codes:
         whole = with_word(whole, column.view(np.uint64))
     groups = grouped(whole)
     rows = groups.order[groups.starts]
     matrix = np.array([column[rows] for column in codes], np.int64).reshape(len(codes), len(rows))
-    return GroupCells(keys.at(rows), matrix, groups.sums(np.ones(len(whole.first), np.int64)))
+    return GroupCells(
+        keys.at(rows), matrix, groups.sums(np.ones(len(whole.first), np.int64) if times is None else times)
+    )
 
 
 def split_cells(found: GroupCells, shards: int) -> list[GroupCells]:

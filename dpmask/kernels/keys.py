@@ -39,20 +39,37 @@ def new_keys(rows: int) -> RowKeys:
 
 def with_word(keys: RowKeys, words: Words, missing: NDArray[np.bool_] | None = None) -> RowKeys:
     """The keys with one more word taken up; a missing one counts as a value of its own."""
-    lanes = []
-    for lane, (start, factor), none in zip(keys, _LANES, _MISSING, strict=True):
-        taken = mixed(words * np.uint64(factor) + np.uint64(start))
-        if missing is not None:
-            taken[missing] = np.uint64(none)
-        lanes.append(mixed((lane + np.uint64(start)) ^ taken))
-    return RowKeys(*lanes)
+    found, room = new_keys(len(words)), np.empty((2, _TILE), np.uint64)
+    for start in range(0, len(words), _TILE):
+        part = slice(start, start + _TILE)
+        taken, spare = room[:, : len(words[part])]
+        for lane, new, (first, factor), none in zip(keys, found, _LANES, _MISSING, strict=True):
+            np.multiply(words[part], np.uint64(factor), out=taken)
+            np.add(taken, np.uint64(first), out=taken)
+            _mix(taken, spare)
+            if missing is not None:
+                taken[missing[part]] = np.uint64(none)
+            np.add(lane[part], np.uint64(first), out=new[part])
+            np.bitwise_xor(new[part], taken, out=new[part])
+            _mix(new[part], spare)
+    return found
 
 
 def mixed(words: Words) -> Words:
     """Words through the finaliser, each by itself."""
+    found = words.copy()
+    _mix(found, np.empty_like(found))
+    return found
+
+
+def _mix(words: Words, spare: Words) -> None:
+    """The finaliser in place, with room for as many words."""
     for shift, factor in _ROUNDS:
-        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
-    return words ^ (words >> np.uint64(31))
+        np.right_shift(words, np.uint64(shift), out=spare)
+        np.bitwise_xor(words, spare, out=words)
+        np.multiply(words, np.uint64(factor), out=words)
+    np.right_shift(words, np.uint64(31), out=spare)
+    np.bitwise_xor(words, spare, out=words)
 
 
 def float_words(values: NDArray[np.float64]) -> Words:

@@ -6,6 +6,8 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats
 
+FEWEST_VALUES = 10
+"""A third of the values that a stratum must have for a deviation of its own, which fewer would show."""
 _ROUNDING = 1e-10
 
 

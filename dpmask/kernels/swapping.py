@@ -27,6 +27,11 @@ def distance_sd(window: float) -> float:
     return mean_distance(window) * math.sqrt(math.pi / 2.0)
 
 
+def fewest_values(window: float) -> int:
+    """A third of the values that a stratum must have to be swapped by itself: the window has two of so many."""
+    return math.ceil(2 / window)
+
+
 def meeting_places(low: Floats, high: Floats, lots: Floats, normals: Floats, window: float) -> Floats:
     """Where values meet: a rank between ``low`` and ``high``, by lot, and a normal distance from it.
 

@@ -155,6 +155,7 @@ def _mdav() -> None:
 
 
 def _linkage() -> None:
+    from dpmask.kernels.keys import Grouping
     from dpmask.kernels.linkage.assignment import assigned
     from dpmask.kernels.linkage.crowds import MetricPairs, crowds
     from dpmask.kernels.linkage.nearest import Masked, Metric, as_close, true_radii
@@ -164,7 +165,8 @@ def _linkage() -> None:
     known = metric.known(_block(), np.empty((0, _ROWS)))
     as_close(metric, known, true_radii(metric, known, masked), masked)
     pairs = MetricPairs(np.arange(_ROWS), known, *metric.masked(masked))
-    crowds(metric, pairs, np.full(_ROWS, np.inf), pairs)
+    members = Grouping(np.arange(_ROWS), np.arange(_ROWS))
+    crowds(metric, pairs, np.full(_ROWS, np.inf), pairs.low, pairs.high, members, pairs.at)
     assigned(metric, *pairs[1:])
 
 

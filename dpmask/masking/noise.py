@@ -29,15 +29,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpmask.constraints.column_strata import ColumnStrata
 from dpmask.engine.draws import Subkey, record_normals
 from dpmask.errors import InputError, JobError, nearest
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.covariance import covariance_sums, merge_covariance_sums
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.kernels.noise import add_noise, mixed, mixing_matrix, reflected, reflection_bias
+from dpmask.kernels.noise import FEWEST_VALUES, add_noise, mixed, mixing_matrix, reflected, reflection_bias
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
-from dpmask.masking.column_method import ColumnStrata, StratifiedColumnMethod
+from dpmask.masking.column_method import StratifiedColumnMethod
 from dpmask.masking.method import FittedMethod
 from dpmask.parameters import require_columns, require_flag, require_number
 from dpmask.table.columns import floats, room, rounding_step, type_range, with_floats
@@ -47,8 +48,6 @@ _MOSTLY = 0.5
 _FEWEST = 2
 _REACH = 4.0  # standard deviations of noise that are allowed for
 _WIDTH = 6.0  # between two bounds, at least
-_FEWEST_IN_A_STRATUM = 10
-"""A third of the values that a stratum must have for a deviation of its own, which fewer would show."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +122,7 @@ class NoiseAddition(StratifiedColumnMethod["FittedNoise"]):
 
     def attacks(self) -> Mapping[str, Mapping[str, Any]]:
         """An intruder who filters the noise out."""
-        known = {"scale": float(self.scale), "correlated": self.correlated}
+        known = {"scale": float(self.scale), "correlated": self.correlated, "by": list(self.by), "zeros": self.zeros}
         return {"noise_filter": {"columns": list(self.masks), **known}}
 
     def require_inside(self, moments: Moments) -> None:
@@ -145,7 +144,7 @@ class NoiseAddition(StratifiedColumnMethod["FittedNoise"]):
         if not all(0.0 < deviation < math.inf for deviation in deviations.values()):
             raise JobError(f"{self.who}: scale {self.scale:g} makes the noise of a column infinite or nothing.")
         kinds = {column: table.masked_schema.field(column).type for column in self.columns}
-        strata = self.column_strata(table, _FEWEST_IN_A_STRATUM) if self.stratified else None
+        strata = self.column_strata(table, FEWEST_VALUES) if self.stratified else None
         fitted = FittedNoise(
             self,
             deviations,

@@ -23,7 +23,6 @@ the column otherwise. Memory per task: one block, or one shard.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -31,6 +30,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.constraints.column_strata import ColumnStrata
 from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, record_normals, record_uniforms
 from dpmask.engine.exchange import Piece
@@ -40,10 +40,10 @@ from dpmask.errors import InputError
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.order.ranks import RankKnots, rank_intervals
 from dpmask.kernels.patterns import shard_firsts
-from dpmask.kernels.swapping import mean_distance, meeting_places, shard_of, shards_for, swapped
+from dpmask.kernels.swapping import fewest_values, mean_distance, meeting_places, shard_of, shards_for, swapped
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
-from dpmask.masking.column_method import ColumnStrata, StratifiedColumnMethod
+from dpmask.masking.column_method import StratifiedColumnMethod
 from dpmask.masking.method import FittedMethod
 from dpmask.parameters import require_columns, require_number
 from dpmask.table.columns import floats, stored
@@ -118,16 +118,16 @@ class RankSwapping(StratifiedColumnMethod["FittedSwapping"]):
 
     def attacks(self) -> Mapping[str, Mapping[str, Any]]:
         """An intruder who knows how far values move."""
-        known = {"window": self.window, "share": self.share}
+        known = {"window": self.window, "share": self.share, "by": list(self.by), "zeros": self.zeros}
         return {"rank_linkage": {"columns": list(self.masks), **known}}
 
     def fit_table(self, table: Table, key: Subkey) -> FittedSwapping:
         """Find where the ranks of each column lie."""
         moments = self.moments(table, "swapping: values")
-        strata = self.column_strata(table, math.ceil(2 / self.window)) if self.stratified else None
+        strata = self.column_strata(table, fewest_values(self.window)) if self.stratified else None
         sizes = dict(zip(self.columns, moments.values.tolist(), strict=True))
         if strata is not None:
-            sizes = {name: int(one.sizes.min()) for name, one in strata.parts.items()}
+            sizes = {name: int(one.sizes.min()) for name, one in strata.columns.items()}
         for column, values in sizes.items():
             self._require_neighbours(column, values)
         if strata is None:
@@ -265,7 +265,7 @@ class _Meeting(NamedTuple):
     @property
     def reads(self) -> list[str]:
         """The column, and those of the strata."""
-        return [self.column] if self.strata is None else self.strata.parts[self.column].reads
+        return [self.column, *(() if self.strata is None else self.strata.strata.columns)]
 
     def split(self, rows: Rows, position: Position) -> list[Piece]:
         """A block's values that are swapped, by shard: positions, strata, meeting places, values as they are stored."""

@@ -256,15 +256,17 @@ def join(
     rename: Callable[[str, int], str],
     who: str,
     marks: Sequence[str] = (),
+    beside: Sequence[str] = (),
 ) -> Table:
     """The columns of frames side by side, ``rename(name, number)`` of each after the first, paired by a unique index.
 
-    ``marks``, if any, names a column to add for each frame: the position of each record in it.
+    ``marks``, if any, names a column to add for each frame: the position of each record in it. ``beside`` are further
+    columns of the first frame.
     """
-    names = list(columns)
     frames, rows = [], []
     for number, one in enumerate(tables):
         given = table_of_arrow(one, who) if is_arrow_frame(one) else one
+        names = [*columns, *(() if number else beside)]
         frame = to_dask(given) if isinstance(given, Table) else given
         table = table_of(frame, who)
         require_known(table.schema, names, who)
@@ -278,7 +280,7 @@ def join(
         frames = [dd.from_pandas(f, npartitions=1) if isinstance(f, pd.DataFrame) else f for f in frames]
     joined = frames[0]
     for number, frame in enumerate(frames[1:], 1):
-        joined = joined.join(frame.rename(columns={name: rename(name, number) for name in names}), how="left")
+        joined = joined.join(frame.rename(columns={name: rename(name, number) for name in columns}), how="left")
     pairs = table_of(joined, who)
     if pairs.rows != rows[0]:
         raise _ambiguous(who)

@@ -29,20 +29,23 @@ def masked_name(column: str) -> str:
     return column + _MASKED
 
 
-def pair(original: Any, masked: Any, columns: Sequence[str], who: str, *, marks: bool = False) -> Table:
+def pair(
+    original: Any, masked: Any, columns: Sequence[str], who: str, *, marks: bool = False, beside: Sequence[str] = ()
+) -> Table:
     """One table with each column twice, as it was and masked. Frames pair by index, lakes by position.
 
     So do frames without an index. A record that masking dropped has no masked values. With ``marks`` there are two
     columns more: the record's POSITION in the original, whatever order a join left, and PRESENT, which is null where
-    the masked table has no such record.
+    the masked table has no such record. ``beside`` are further columns of the original, which the masked table need not
+    have.
     """
     original, masked = (table_of_arrow(one, who) if is_arrow_frame(one) else one for one in (original, masked))
     if isinstance(original, Table) and isinstance(masked, Table):
-        return _by_position(original, masked, columns, who, marks)
+        return _by_position(original, masked, columns, who, marks, beside)
     from dpmask.table.frames import join
 
     marked = (POSITION, PRESENT) if marks else ()
-    return join([original, masked], columns, lambda name, _: masked_name(name), who, marked)
+    return join([original, masked], columns, lambda name, _: masked_name(name), who, marked, beside)
 
 
 def pair_numbers(
@@ -55,9 +58,12 @@ def pair_numbers(
     return pairs, names
 
 
-def _by_position(original: Table, masked: Table, columns: Sequence[str], who: str, marks: bool) -> Table:
-    for table in (original, masked):
-        require_known(table.masked_schema, columns, who)
+def _by_position(
+    original: Table, masked: Table, columns: Sequence[str], who: str, marks: bool, beside: Sequence[str]
+) -> Table:
+    own = [*columns, *beside]
+    for table, names in ((original, own), (masked, columns)):
+        require_known(table.masked_schema, names, who)
     if masked.origins:
         masked = with_gaps(masked)
     if original.rows != masked.rows:
@@ -68,12 +74,12 @@ def _by_position(original: Table, masked: Table, columns: Sequence[str], who: st
     if [block[:2] for block in original.blocks] != [block[:2] for block in masked.blocks]:
         masked = _recut(masked, original, who)
     gaps = [PRESENT] if PRESENT in masked.schema.names else []
-    left, right = original.reader(columns), masked.reader([*columns, *gaps])
+    left, right = original.reader(own), masked.reader([*columns, *gaps])
     blocks = original.blocks_with(
         content_of(partial(_Pair, left, right, position), one.content, two.content)
         for position, one, two in zip(original.positions, original.blocks, masked.blocks, strict=True)
     )
-    fields = [original.masked_schema.field(name) for name in columns]
+    fields = [original.masked_schema.field(name) for name in own]
     fields += [pa.field(masked_name(name), masked.masked_schema.field(name).type) for name in columns]
     if marks:
         fields += [pa.field(POSITION, pa.int64()), pa.field(PRESENT, pa.int64())]

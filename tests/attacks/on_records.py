@@ -1,22 +1,28 @@
-"""Released rows that lie on a record: all masked numbers of a row are those of one person in the register."""
+"""Released rows that lie on a record: all masked numbers of a row are those of somebody in the register.
+
+The intruder takes such a row for that person's. A row lies on somebody by chance, too: a mean of a thousand people, and
+a draw for who earns little, is a whole number as incomes are; then the person's own row is another one, or one of many
+that are equal.
+"""
+
+from collections import Counter
 
 import numpy as np
 from intruder import numeric_columns
 
 
 def attack(release, register, owner):
-    """The share of rows that lie on exactly one person, but for equal zeros, and of those that are this person's own.
+    """The share of rows that lie on anybody, but for zeros alone, and the people that are found by it.
 
-    A row lies on somebody by chance, too: means of a thousand people, and draws for who earns little, are whole numbers
-    as incomes are. It shows nothing of that person, whose row is another one. ``owner`` is the person of each row, and
-    only scores.
+    Of q equal rows the intruder takes one at random. ``owner`` is the person of each row, and only scores.
     """
     masked = {one["name"] for one in release.manifest["schema"] if one["masked"]}
     columns = [name for name in numeric_columns(release, register) if name in masked]
     if not columns:
         return 0.0, 0.0
     people, rows = (list(map(tuple, frame[columns].to_numpy(float))) for frame in (register, release.rows))
-    alone = register[columns].drop_duplicates(keep=False).index
-    person = {people[one]: one for one in alone if np.any(people[one])}
-    found = np.array([person.get(row, -1) for row in rows])
-    return float(np.mean(found >= 0)), float(np.mean(found == owner))
+    known = {one for one in people if any(one)}
+    on_somebody = [row in known for row in rows]
+    equal = Counter(rows)
+    own = [1 / equal[row] for row, person in zip(rows, owner, strict=True) if row in known and people[person] == row]
+    return float(np.mean(on_somebody)), float(sum(own))

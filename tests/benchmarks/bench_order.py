@@ -2,16 +2,16 @@
 
 python tests/benchmarks/bench_order.py [--rows 1e7] [--rounds 3] [--folder DIR]
 
-The CPU of a run with noise in ``order: shuffled`` less that in ``order: within_files``, in units of the CPU it takes pyarrow to read and
-write the release once, with the settings dpmask writes with: the limit is 1. All run in processes of their own, in turn; the least of the
-rounds counts.
+The CPU of a run in ``order: shuffled`` less that in ``order: within_files``, in units of the CPU it takes pyarrow to read and write the
+release once, with the settings dpmask writes with: the limit is 1. All run in processes of their own, in turn; the least of the rounds
+counts. Of 13 columns one gets noise, so that the attack on it, which is no part of either, is the smaller part of a run.
 """
 
 import argparse
 import shutil
 import tempfile
 
-from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, say, within_limits
+from common import COLUMNS, DPMASK, Path, cpu_of, noise_job, numeric_lake, say, within_limits
 
 PEER = """
 import sys, glob
@@ -25,6 +25,10 @@ for number, path in enumerate(sorted(glob.glob(source + "/data/*/*.parquet"))):
 """
 IMPORT = "import pyarrow.parquet"
 BLOCK_ROWS, FULL = 1_000_000, 10_000_000
+JOB = {
+    "mask": [{"method": "noise", "columns": COLUMNS[:1], "scale": 0.1}],
+    "accept": dict.fromkeys(COLUMNS[1:], "people made for a benchmark"),
+}
 
 
 def main(arguments=None):
@@ -43,7 +47,7 @@ def measure(folder, rows, rounds):
     cpu = {"shuffled": [], "within_files": [], "read_and_write": []}
     for _ in range(rounds):
         for order in ("shuffled", "within_files"):
-            cpu[order].append(cpu_of(DPMASK, "run", noise_job(folder, block_rows, order=order)))
+            cpu[order].append(cpu_of(DPMASK, "run", noise_job(folder, block_rows, order=order, **JOB)))
             if order == "shuffled":
                 (folder / "peer").mkdir()
                 peer = cpu_of(PEER, folder / "release", folder / "peer") - cpu_of(IMPORT)

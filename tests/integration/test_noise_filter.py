@@ -56,6 +56,33 @@ def test_it_reports_what_the_intruder_achieves(frame, scale, correlated):
     assert found.interval == (found.rate, found.rate)
 
 
+@pytest.mark.parametrize("correlated", [False, True])
+def test_strata_and_zeros_are_known(frame, correlated):
+    """An intruder who filters each town and each pattern of zeros by itself does no better than what is reported."""
+    columns, rng = COLUMNS[3:7], np.random.default_rng(5)
+    town = rng.choice(["a", "b"], len(frame))
+    table = frame[columns].mul(np.where(town == "a", 1.0, 30.0), axis=0)
+    table.loc[rng.random(len(table)) < 0.3, columns[0]] = 0.0
+    table = table.assign(town=town)
+    knows = {"columns": columns, "scale": 0.5, "correlated": correlated, "by": ["town"], "zeros": "keep"}
+    masked = dpmask.NoiseAddition(**knows).fit(table, seed=1).mask(table)
+    found = dpmask.risk.noise_filter(table, masked, **knows, sample=1500)
+    linked, squares = 0.0, 0.0
+    for _, some in table.groupby([table["town"], table[columns[0]] == 0]):
+        there = [name for name in columns if some[name].any()]
+        own, released = some[there], masked.loc[some.index, there]
+        error, share = the_intruder(own, released, 0.5, correlated)
+        linked += share * len(some)
+        squares += (error * own.std(ddof=0).mean() / table[there].std(ddof=0).mean()) ** 2 * own.size
+    assert found.rate >= 0.95 * linked / len(table)
+    assert found.error <= 1.05 * np.sqrt(squares / table[columns].size)
+    blind = dpmask.risk.noise_filter(table, masked, columns=columns, scale=0.5, correlated=correlated, sample=1500)
+    assert found.rate > 1.2 * blind.rate
+    assert found.error < blind.error
+    parted = dpmask.risk.noise_filter(in_parts(table, 4), in_parts(masked, 4), **knows, sample=1500)
+    assert (parted.rate, parted.disclosed) == (found.rate, found.disclosed)
+
+
 def test_few_factors_leave_little_of_the_noise(frame):
     found = dpmask.risk.noise_filter(frame, noisy(frame, 1.0, False), columns=COLUMNS, scale=1.0)
     assert found.error < 0.45 * found.error_unfiltered

@@ -6,7 +6,7 @@ import pytest
 from parts import in_parts
 
 import dpmask
-from dpmask.errors import JobError
+from dpmask.errors import InputError, JobError
 
 COLUMNS = list("abcd")
 
@@ -40,11 +40,28 @@ def right(scores, persons):
     return (best[np.arange(len(persons)), persons] / best.sum(axis=1)).mean()
 
 
-def the_intruder(frame, masked, window, share, fits=True):
+def in_strata(frame, masked, lines):
+    """The same of values that were swapped in strata only, one label for each value: others are out of reach."""
+    for name in frame:
+        line, parts = lines[name].to_numpy(), {}
+        for label in np.unique(line):
+            some = np.flatnonzero(line == label)
+            _, gap, apart, mass = next(gaps(frame[[name]].iloc[some], masked[[name]].iloc[some], np.arange(len(some))))
+            parts[label] = some, gap, apart, mass
+        gap, apart = (np.full((len(frame), len(frame)), 9.0) for _ in range(2))
+        mass = np.ones(len(frame))
+        for some, *own, width in parts.values():
+            gap[np.ix_(some, some)], apart[np.ix_(some, some)] = own
+            mass[some] = width
+        yield name, gap, apart, mass
+
+
+def the_intruder(frame, masked, window, share, fits=True, lines=None):
     """Only numpy, the released values, the register of originals and the public parameters."""
     persons = np.arange(len(frame))
     scores, inside = np.zeros((len(frame), len(frame))), np.ones((len(frame), len(frame)), bool)
-    for name, gap, apart, mass in gaps(frame, masked, persons):
+    found = gaps(frame, masked, persons) if lines is None else in_strata(frame, masked, lines)
+    for name, gap, apart, mass in found:
         sd = 0.375 * window * np.sqrt(np.pi / 2)
         moved = share * np.maximum(np.exp(-((apart / sd) ** 2) / 2), np.exp(-12)) / (sd * np.sqrt(2 * np.pi))
         kept = (1 - share) / mass[:, None] * (frame[name].to_numpy()[:, None] == masked[name].to_numpy())
@@ -89,6 +106,33 @@ def test_labels_are_read_beside_ranks(frame):
     assert found.likeliest == pytest.approx(likeliest, abs=0.01)
     assert found.windows == pytest.approx(windows, abs=1e-12)
     assert found.rate > 1.2 * dpmask.risk.rank_linkage(whole, masked, columns=COLUMNS, window=0.3).rate
+
+
+@pytest.mark.parametrize("zeros", ["mask", "keep"])
+def test_strata_and_zeros_are_known(frame, zeros, client):
+    """Towns differ in level, so that ranks in the whole column say little of how far a value moved in its town."""
+    town = np.random.default_rng(5).choice(["a", "b", "c"], len(frame))
+    level = pd.Series(town).map({"a": 1, "b": 10, "c": 100}).to_numpy()
+    whole = frame[["a", "b", "c"]].mul(level, axis=0)
+    whole.loc[np.random.default_rng(6).random(len(whole)) < 0.3, "c"] = 0.0
+    table = whole.assign(town=town)
+    knows = {"columns": list(whole), "window": 0.2, "by": ["town"], "zeros": zeros}
+    masked = dpmask.RankSwapping(**knows).fit(table, seed=1).mask(table)
+    lines = whole.apply(lambda one: town + np.where((one == 0) & (zeros == "keep"), " zero", ""))
+    found = dpmask.risk.rank_linkage(table, masked, **knows)
+    likeliest, windows = the_intruder(whole, masked[list(whole)], 0.2, 1.0, lines=lines)
+    assert found.likeliest == pytest.approx(likeliest, abs=0.01)
+    assert found.windows == pytest.approx(windows, abs=1e-12)
+    blind = dpmask.risk.rank_linkage(whole, masked, columns=list(whole), window=0.2)
+    assert found.rate > blind.rate
+    assert found.windows > 2 * blind.windows
+    assert dpmask.risk.rank_linkage(in_parts(table, 3), in_parts(masked, 3), **knows) == found
+    unreleased = masked.drop(columns="town")
+    assert dpmask.risk.rank_linkage(table, unreleased, **knows) == found
+    coarse = {"by": ["town"], "by_masked": ["town"]}
+    assert dpmask.risk.rank_linkage(table.assign(town="?"), masked, **(knows | coarse)) == found
+    with pytest.raises(InputError, match="town, which is not there"):
+        dpmask.risk.rank_linkage(table, unreleased, **(knows | coarse))
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7])

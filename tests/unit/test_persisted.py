@@ -120,10 +120,12 @@ def kept(content, summary):
     return f"{content}:{summary}"
 
 
-@pytest.mark.parametrize("lazy", [False, True])
-def test_persisted_contents_meet_every_block(kind, lazy):
+@pytest.mark.parametrize("given", ["ready", "lazy", "persisted"])
+def test_persisted_contents_meet_every_block(kind, given):
     """Each by itself, merged over all blocks in the one tree; what becomes of it is persisted in its place."""
-    others = Collection.of([delayed(letter) for letter in LETTERS]) if lazy else BLOCKS
+    others = Collection.of([delayed(letter) for letter in LETTERS]) if given == "lazy" else BLOCKS
+    if given == "persisted":
+        others = others.persist(itself, "persist")
     for persisted in (
         BLOCKS[:3].persist_joined(str.upper, "".join, "join"),
         BLOCKS[:3].persist(str.upper, "persist"),

@@ -7,14 +7,14 @@ crowd, which finds too much; a record whose own row is not near it is taken as n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.kernels.compile import compiled, plain
-from dpmask.kernels.keys import float_keys
+from dpmask.kernels.keys import Grouping, float_keys
 from dpmask.kernels.linkage.assignment import assigned_places, equal_rows
 from dpmask.kernels.linkage.nearest import Metric, Radii, to_box, to_rows
 from dpmask.kernels.linkage.record_tree import DEPTH, LEAF, build_tree
@@ -61,20 +61,54 @@ def no_crowds(records: MetricPairs) -> Crowds:
     return Crowds(distance, places, records.at(slice(0)), np.zeros(count, np.int64))
 
 
-def crowds(metric: Metric, records: MetricPairs, bound: Floats, block: MetricPairs) -> Crowds:
-    """Those in one block, whose pairs are in the order of positions, no farther than a bound for each record."""
-    found = no_crowds(records)
-    if not len(block.positions):
-        return found
-    numbers = np.arange(1, len(block.positions) + 1)
-    tree = build_tree(block.low, block.high, metric.scale, metric.cap, numbers=numbers)
+def crowds(
+    metric: Metric,
+    records: MetricPairs,
+    bound: Floats,
+    low: Floats,
+    high: Floats,
+    members: Grouping,
+    pairs_at: Callable[[Integers], MetricPairs],
+) -> Crowds:
+    """Those in one block, no farther than a bound for each record.
+
+    The block's distinct masked records are given in the metric, in the order of their first ones; ``members`` are the
+    pairs that have them, by their numbers in the order of positions, and ``pairs_at`` gives some of these.
+    """
+    near = no_crowds(records)
+    if not low.shape[1]:
+        return near
+    tree = build_tree(low, high, metric.scale, metric.cap, numbers=np.arange(1, low.shape[1] + 1))
     rulers = plain(metric.scale), plain(metric.least), plain(metric.cap)
     room = np.empty(DEPTH, np.int64), np.empty(DEPTH), np.empty(LEAF)
-    _nearest(*tree, plain(records.known.T), plain(bound), *rulers, *room, found.distance, found.places)
-    own, all_keys = (float_keys(np.concatenate([one.low, one.high])).first for one in (records, block))
-    all_keys.sort()
-    equal = np.searchsorted(all_keys, own, "right") - np.searchsorted(all_keys, own, "left")
-    return _only_near(found.distance, found.places, block, equal)
+    _nearest(*tree, plain(records.known.T), plain(bound), *rulers, *room, near.distance, near.places)
+    if low.shape[1] < len(members.order):
+        _to_members(near.distance, near.places, members)
+    rows, places = _near_rows(near.places, len(members.order))
+    return Crowds(near.distance, places, pairs_at(rows), _equal(records, low, high, members.sizes))
+
+
+def _to_members(distance: Floats, places: Integers, members: Grouping) -> None:
+    """The nearest pairs in the place of the nearest distinct rows, which have them."""
+    sizes = np.minimum(members.sizes, CROWD)
+    for far, rows in zip(distance, places, strict=True):
+        there = rows != _NOBODY
+        kept = far <= far[np.searchsorted(np.cumsum(sizes[rows[there]]), CROWD)] if there.all() else there
+        counts = sizes[rows[kept]]
+        starts = np.repeat(members.starts[rows[kept]] - np.cumsum(counts) + counts, counts)
+        found, gaps = members.order[starts + np.arange(len(starts))], np.repeat(far[kept], counts)
+        nearest = np.lexsort((found, gaps))[:CROWD]
+        far[: len(nearest)], rows[: len(nearest)] = gaps[nearest], found[nearest]
+
+
+def _equal(records: MetricPairs, low: Floats, high: Floats, sizes: Integers) -> Integers:
+    """How many of a block's pairs have the same masked record as each of these."""
+    own, keys = (float_keys(np.concatenate(one)).first for one in ((records.low, records.high), (low, high)))
+    order = np.argsort(keys)
+    ends = np.concatenate([[0], np.cumsum(sizes[order])])
+    first, last = (ends[np.searchsorted(keys[order], own, side)] for side in ("left", "right"))
+    equal: Integers = last - first
+    return equal
 
 
 def merge_crowds(left: Crowds, right: Crowds) -> Crowds:
@@ -88,7 +122,8 @@ def merge_crowds(left: Crowds, right: Crowds) -> Crowds:
     distance = np.concatenate([left.distance, right.distance], axis=1)
     nearest = np.lexsort((places, distance))[:, :CROWD]
     distance, places = (np.take_along_axis(part, nearest, axis=1) for part in (distance, places))
-    return _only_near(distance, places, pairs.at(order), left.equal + right.equal)
+    rows, places = _near_rows(places, len(order))
+    return Crowds(distance, places, pairs.at(order[rows]), left.equal + right.equal)
 
 
 def _moved(new: Integers, places: Integers) -> Integers:
@@ -99,11 +134,11 @@ def _moved(new: Integers, places: Integers) -> Integers:
     return moved
 
 
-def _only_near(distance: Floats, places: Integers, pairs: MetricPairs, equal: Integers) -> Crowds:
-    """Crowds of these pairs, without those that are near nobody."""
-    near = np.zeros(len(pairs.positions), np.bool_)
+def _near_rows(places: Integers, rows: int) -> tuple[Integers, Integers]:
+    """Which of so many rows are near anybody, and the places among these."""
+    near = np.zeros(rows, np.bool_)
     near[places[places != _NOBODY]] = True
-    return Crowds(distance, _moved(np.cumsum(near) - 1, places), pairs.at(np.flatnonzero(near)), equal)
+    return np.flatnonzero(near), _moved(np.cumsum(near) - 1, places)
 
 
 def assignment_gains(metric: Metric, records: MetricPairs, radii: Radii, found: Crowds) -> Floats:

@@ -16,7 +16,6 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.compile import compiled, plain
-from dpmask.kernels.keys import float_keys, grouped
 from dpmask.kernels.linkage.record_tree import DEPTH, LEAF, RecordTree, build_tree
 
 BEATEN = -1
@@ -31,12 +30,6 @@ class Masked(NamedTuple):
     points: Floats
     low: Floats
     high: Floats
-
-    def distinct(self) -> tuple[Masked, Integers]:
-        """Each different record once, and how often it is there."""
-        equal = grouped(float_keys(np.concatenate(self)))
-        order = np.argsort(equal.firsts)
-        return Masked(*(part[:, equal.firsts[order]] for part in self)), equal.sizes[order]
 
 
 class Metric(NamedTuple):
@@ -128,8 +121,8 @@ def as_close(
 ) -> Integers:
     """For each query how many masked records are as close as the true one, or BEATEN where one is closer.
 
-    Each of the masked stands for one, or for so many as ``counts`` say, and then no two of them are equal. Rows that
-    are equal in the metric are collapsed, unless there can be none or they are fewer than that is worth.
+    Each of the masked stands for one, or for so many as ``counts`` say, and then hardly any of them are equal. Rows
+    that are equal in the metric are collapsed, unless they are fewer than that is worth.
     """
     low, high = metric.masked(masked)
     if not low.shape[1]:

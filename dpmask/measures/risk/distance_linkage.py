@@ -20,7 +20,7 @@ column contributes (linkage_crowd.py).
 
 It shows what a link by nearness finds, and nothing about an intruder with other knowledge or what is inferred without
 a link. Rates are exact for the records attacked: all of them up to ``limit``, above it a keyed sample, each against the
-whole masked table. Passes: one over each table, three over the pairs (four, if all are attacked), one over the masked
+whole masked table. Passes: one over each table, two over the pairs (four, if all are attacked), one over the masked
 table, in which each block meets all records attacked. Memory per task: a block, a tree of its rows, and a quarter of a
 million of the records attacked, or as many as a block has.
 """
@@ -39,22 +39,22 @@ from numpy.typing import NDArray
 from dpmask.engine.draws import Subkey, chosen_records, make_key
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.covariance import CovarianceSums, merge_covariance_sums
+from dpmask.kernels.covariance import CovarianceSums
 from dpmask.kernels.linkage.nearest import Metric
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, timed
-from dpmask.measures.risk.linkage_attack import LinkageAttack, chosen_rows, linked
+from dpmask.measures.risk.linkage_attack import LinkageAttack, linked
 from dpmask.measures.risk.linkage_crowd import SAMPLE, CrowdFindings, crowd_findings
-from dpmask.measures.risk.linkage_metrics import Learnt, first_columns, joint, mahalanobis, moved
+from dpmask.measures.risk.linkage_metrics import Learnt, first_columns, first_pass, joint, mahalanobis
 from dpmask.measures.risk.linkage_one_to_one import ASSIGNED, OneToOne, assigned_share, one_to_one
 from dpmask.measures.risk.linkage_values import Points, Ranges, Values, categories
 from dpmask.parameters import require_columns, require_integer
 from dpmask.results import MORE_RISK, RATE, Exhibit, Interval, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
-from dpmask.table.columns import is_category, is_numeric, joined_rows, require_known
+from dpmask.table.columns import is_category, is_numeric, require_known
 from dpmask.table.encoders.interval import is_ordered, numbers
 from dpmask.table.encoders.numeric import Scale
 from dpmask.table.label_sets import LabelSets, are_intervals, intervals_of, require_sets
@@ -251,19 +251,18 @@ def distance_linkage(
     values = compared_values(as_table(original, _WHO), table, asked)
     pairs = pair(original, masked, asked.columns, _WHO, marks=True)
     names = [*asked.columns, *map(masked_name, asked.columns), POSITION, PRESENT]
-    records = pairs.select(names)
-    moves = records.reduce(partial(moved, values), merge_covariance_sums, "linkage: what moved")
-    if not moves.rows:
-        raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
+    everybody = pairs.select(names)
     key, attacked = make_key(_WHO, seed=seed), asked.attacked(pairs.rows)
     chosen, sampled, few = (
         _chosen(key.subkey(purpose), pairs.rows, count)
         for purpose, count in (("linkage", attacked), ("linkage crowd", SAMPLE), ("linkage one to one", ASSIGNED))
     )
-    everybody = records
-    if chosen is not None and sampled is not None and attacked <= current_limits().attacked_records:
-        either = np.unique(np.concatenate([chosen, sampled, few]))  # one pass selects the records of all
-        records = records.persist_joined(partial(chosen_rows, chosen=either), joined_rows, "linkage: records")
+    some = [one for one in (chosen, sampled, few) if one is not None]
+    together = len(some) == 3 and attacked <= current_limits().attacked_records  # noqa: PLR2004
+    either = np.unique(np.concatenate(some)) if together else None
+    moves, records = first_pass(values, everybody, either)
+    if not moves.rows:
+        raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
     crowd = crowd_findings(values, moves, records, sampled)
     intruders = _intruders(values, moves, crowd.learnt)
     metrics = list({id(metric): metric for metric in intruders}.values())  # some of them may be the same

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from dpmask.engine.collection import exchange, itself
+from dpmask.engine.collection import Collection, exchange, itself
 from dpmask.engine.limits import current_limits
 from dpmask.kernels.arrays import Counts
 from dpmask.kernels.groups import (
@@ -27,6 +27,7 @@ from dpmask.kernels.groups import (
 from dpmask.kernels.matching import PartialRows
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import is_category
+from dpmask.table.distinct_rows import DistinctRows, distinct_rows
 from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.encoders.category import count_texts
 from dpmask.table.encoders.interval import interval_parts, is_ordered
@@ -117,12 +118,10 @@ class GroupTask:
         columns = [*self.quasi, *self.encoders]
         rows = original.rows + masked.rows
         shards = -(-rows // current_limits().group_shard_rows)
-        splits = [
-            original.select(columns).transform(partial(_split, self, self.quasi, shards)),
-            masked.select(columns).transform(partial(_split, self, self.told, shards)),
+        splits: list[Collection[Any]] = [
+            original.select(columns).transform(partial(_split_original, self, shards)),
+            masked.select(columns).transform(partial(_split_masked, self, shards)),
         ]
-        if self.labels and self.register:
-            splits.append(original.select(list(self.quasi)).transform(partial(_split_register, self, shards)))
         size = rows * (_CELL_BYTES + 8 * len(self.encoders))
         found = exchange(splits, partial(_gather, self), shards, "groups: exchange", size=size)
         return found.reduce(itself, _merge, "groups")
@@ -133,19 +132,41 @@ def _split(task: GroupTask, columns: Sequence[str], shards: int, rows: Rows) -> 
     return split_cells(cells(row_keys(rows, columns), codes), shards)
 
 
-def _split_register(task: GroupTask, shards: int, rows: Rows) -> list[GroupCells]:
-    for one in task.labels:
-        rows = one.replaced(rows)
-    return split_cells(cells(row_keys(rows, task.told), []), shards)
+def _split_distinct(columns: Sequence[str], shards: int, found: DistinctRows) -> list[GroupCells]:
+    """The same of rows without anything beside them, each of which stands for several."""
+    rows, members = found
+    return split_cells(cells(row_keys(rows, columns), [], members.sizes), shards)
 
 
-def _gather(
-    task: GroupTask, before: list[GroupCells], after: list[GroupCells], mapped: list[GroupCells] | None = None
-) -> BothGroups:
-    original, masked = join_cells(before), join_cells(after)
-    register = original if task.register else masked
-    if mapped is not None:
-        register = join_cells(mapped)
+class _Register(NamedTuple):
+    """Cells of originals as they are, and as they would be released, if that differs."""
+
+    cells: GroupCells
+    mapped: GroupCells | None
+
+
+def _split_original(task: GroupTask, shards: int, rows: Rows) -> list[_Register]:
+    distinct = distinct_rows(rows, task.quasi)
+    found = _split(task, task.quasi, shards, rows) if task.encoders else _split_distinct(task.quasi, shards, distinct)
+    if not (task.labels and task.register):
+        return [_Register(one, None) for one in found]
+    labelled = distinct.rows
+    for label in task.labels:
+        labelled = label.replaced(labelled)
+    mapped = _split_distinct(task.told, shards, distinct._replace(rows=labelled))
+    return [_Register(*pair) for pair in zip(found, mapped, strict=True)]
+
+
+def _split_masked(task: GroupTask, shards: int, rows: Rows) -> list[GroupCells]:
+    if task.encoders:
+        return _split(task, task.told, shards, rows)
+    return _split_distinct(task.told, shards, distinct_rows(rows, task.quasi))
+
+
+def _gather(task: GroupTask, before: list[_Register], after: list[GroupCells]) -> BothGroups:
+    original, masked = join_cells([one.cells for one in before]), join_cells(after)
+    mapped = [one.mapped for one in before if one.mapped is not None]
+    register = join_cells(mapped) if mapped else original if task.register else masked
     return BothGroups(
         measure_groups(original, list(task.before.values()), task.k, task.bounds, original),
         measure_groups(masked, list(task.after.values()), task.k, task.bounds, register),

@@ -12,15 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmask.engine.collection import Collection, concatenated
+from dpmask.engine.collection import Collection, concatenated, itself
 from dpmask.engine.dispatch import threads
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError
 from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.keys import float_keys, grouped
 from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, Radii, as_close, merge_found, true_radii
 from dpmask.lake.reading import Rows
 from dpmask.measures.risk.linkage_values import Points, Values
 from dpmask.table.columns import floats
+from dpmask.table.distinct_rows import distinct_rows
 from dpmask.table.pairs import POSITION, PRESENT, masked_name
 from dpmask.table.table import Table
 
@@ -28,7 +30,10 @@ _TILE = 1 << 16
 
 
 class LinkageAttack(NamedTuple):
-    """What is compared, the metrics of the intruders, and the positions of the records attacked, in order."""
+    """What is compared, the metrics of the intruders, and the positions of the records attacked, in order.
+
+    Each metric takes the first columns, or all of them, and no fewer than the metric before it.
+    """
 
     values: Sequence[Values]
     metrics: Sequence[Metric]
@@ -53,8 +58,27 @@ class AttackedRecords(NamedTuple):
     found: Integers  # metrics x records
 
 
-def _released(values: Sequence[Values], rows: Rows, name: Callable[[str], str] = str) -> Masked:
-    """A block's masked records."""
+class DistinctRecords(NamedTuple):
+    """Each different masked record of a block once, and how often it is there."""
+
+    records: Masked
+    counts: Integers
+
+    def known_by(self, metric: Metric) -> DistinctRecords:
+        """The same of the first columns that a metric takes: fewer records differ there."""
+        points, low, high = self.records
+        ranges = len(metric.scale)
+        if (metric.points, ranges) == (len(points), len(low)):
+            return self
+        part = Masked(points[: metric.points], low[:ranges], high[:ranges])
+        equal = grouped(float_keys(np.concatenate(part)))
+        if 2 * len(equal.starts) > len(self.counts):
+            return DistinctRecords(part, self.counts)
+        return DistinctRecords(Masked(*(one[:, equal.firsts] for one in part)), equal.sums(self.counts))
+
+
+def released(values: Sequence[Values], rows: Rows, name: Callable[[str], str] = str) -> Masked:
+    """A block's masked records, whose columns are called by ``name``."""
     ranges = sum(len(one.rulers) for one in values)
     masked = Masked(*(np.empty((count, rows.num_rows)) for count in (_points(values), ranges, ranges)))
     point = at = 0
@@ -88,7 +112,7 @@ def pairs_of(values: Sequence[Values], rows: Rows) -> Pairs:
     return Pairs(
         _stacked([column for is_point, column in known if is_point], rows.num_rows),
         _stacked([column for is_point, column in known if not is_point], rows.num_rows),
-        _released(values, rows, masked_name),
+        released(values, rows, masked_name),
     )
 
 
@@ -110,16 +134,23 @@ def linked(
     blocks as there are threads: memory is bounded.
     """
     few = attacked <= current_limits().attacked_records
-    masked = table.select(columns).transform(partial(_released, attack.values))
+    masked = table.select(columns).transform(partial(_distinct, attack.values))
     return records.as_one_pass(lambda: _linked(attack, records, masked, few, who), "linkage")
 
 
+def _distinct(values: Sequence[Values], rows: Rows) -> DistinctRecords:
+    found = distinct_rows(rows, rows.schema.names)
+    return DistinctRecords(released(values, found.rows), found.members.sizes)
+
+
 def _linked(
-    attack: LinkageAttack, records: Collection[Rows], masked: Collection[Masked], few: bool, who: str
+    attack: LinkageAttack, records: Collection[Rows], masked: Collection[DistinctRecords], few: bool, who: str
 ) -> Floats:
     blocks = len(records.positions)
     size = blocks if few else threads()
     total = np.zeros(len(attack.metrics))
+    if len(masked.positions) < threads():  # which then compare it with the records in several metrics each
+        masked = masked.persist(itself, "linkage: masked")
     for start in range(0, blocks, size):
         attacked = _persist_attacked(attack, records[start : start + size], few)
         for group, links, lost in _compare_all(attack, attacked, masked).map(_links, "linkage: links"):
@@ -163,7 +194,7 @@ def _joined(parts: Sequence[AttackedRecords]) -> AttackedRecords:
 
 
 def _compare_all(
-    attack: LinkageAttack, attacked: Collection[AttackedRecords], masked: Collection[Masked]
+    attack: LinkageAttack, attacked: Collection[AttackedRecords], masked: Collection[DistinctRecords]
 ) -> Collection[AttackedRecords]:
     """The records attacked, with the answers of all masked blocks.
 
@@ -177,20 +208,22 @@ def _compare_all(
     return attacked
 
 
-def _answers(attack: LinkageAttack, attacked: AttackedRecords, masked: Masked) -> Integers:
-    """What one block of masked records answers to each query, metrics x records."""
-    distinct, counts = masked.distinct()
-    each = enumerate(attacked.metrics)
-    return np.array([_answer(attack.metrics[at], attacked, number, distinct, counts) for number, at in each])
+def _answers(attack: LinkageAttack, attacked: AttackedRecords, masked: DistinctRecords) -> Integers:
+    """What one block of masked records answers to each query, metrics x records: those of most columns first."""
+    answers = np.empty(attacked.found.shape, np.int64)
+    for number, at in reversed(list(enumerate(attacked.metrics))):
+        masked = masked.known_by(attack.metrics[at])
+        answers[number] = _answer(attack.metrics[at], attacked, number, masked)
+    return answers
 
 
-def _answer(metric: Metric, attacked: AttackedRecords, number: int, distinct: Masked, counts: Integers) -> Integers:
+def _answer(metric: Metric, attacked: AttackedRecords, number: int, masked: DistinctRecords) -> Integers:
     """Only those are compared that no block has beaten before."""
     answer = attacked.found[number].copy()
     asked = answer != BEATEN
     known = metric.known(attacked.points[:, asked], attacked.ranges[:, asked])
     radii = Radii(*(radius[asked] for radius in attacked.radii[number]))
-    answer[asked] = as_close(metric, known, radii, distinct, counts=counts)
+    answer[asked] = as_close(metric, known, radii, masked.records, counts=masked.counts)
     return answer
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
+from dpmask.engine.collection import Collection
 from dpmask.engine.tasks import merge_tree
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
@@ -23,6 +25,7 @@ from dpmask.kernels.linkage.nearest import Masked, Metric, range_gaps
 from dpmask.lake.reading import Rows
 from dpmask.measures.risk.linkage_attack import Pairs, chosen_rows, pairs_of, slices
 from dpmask.measures.risk.linkage_values import Points, Values
+from dpmask.table.columns import joined_rows
 
 _RIDGE = 1e-6
 
@@ -31,6 +34,29 @@ def first_columns(values: Sequence[Values]) -> Metric:
     """The Euclidean distance over all of these."""
     rulers = np.array([ruler for one in values for ruler in one.rulers]).reshape(-1, 3)
     return Metric(sum(isinstance(one, Points) for one in values), None, *np.ascontiguousarray(rulers.T))
+
+
+class _FirstLook(NamedTuple):
+    """How far apart a block's pairs are, and those of them that are chosen."""
+
+    moves: CovarianceSums
+    chosen: Rows
+
+
+def first_pass(
+    values: Sequence[Values], pairs: Collection[Rows], chosen: Integers | None
+) -> tuple[CovarianceSums, Collection[Rows]]:
+    """How far apart all pairs are, and the chosen ones, persisted together; all of them where none are chosen."""
+    label = "linkage: what moved"
+    if chosen is None:
+        return pairs.reduce(partial(moved, values), merge_covariance_sums, label), pairs
+    looks = pairs.persist(partial(_first_look, values, chosen), label)
+    moves = looks.reduce(lambda one: one.moves, merge_covariance_sums, label)
+    return moves, looks.persist_joined(lambda one: one.chosen, joined_rows, "linkage: records")
+
+
+def _first_look(values: Sequence[Values], chosen: Integers, rows: Rows) -> _FirstLook:
+    return _FirstLook(moved(values, rows), chosen_rows(rows, chosen))
 
 
 def moved(values: Sequence[Values], rows: Rows) -> CovarianceSums:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,10 +29,11 @@ from dpmask.kernels.linkage.crowds import (
 )
 from dpmask.kernels.linkage.nearest import Metric, Radii, own_radii
 from dpmask.lake.reading import Rows
-from dpmask.measures.risk.linkage_attack import chosen_rows, pairs_of, slices
+from dpmask.measures.risk.linkage_attack import chosen_rows, pairs_of, released
 from dpmask.measures.risk.linkage_values import Values
 from dpmask.table.columns import floats
-from dpmask.table.pairs import POSITION
+from dpmask.table.distinct_rows import distinct_rows
+from dpmask.table.pairs import POSITION, masked_name
 
 ASSIGNED = 2_000
 """Records that are assigned one to one: together where there are no more, else each in its crowd."""
@@ -113,12 +114,16 @@ def _alone(metric: Metric, records: MetricPairs) -> _CrowdedRecords:
 
 
 def _answer(values: Sequence[Values], metric: Metric, crowded: _CrowdedRecords, rows: Rows) -> Crowds:
-    """Who of one block's pairs stands around each record, a slice at a time."""
-    bound, found = crowded.found.distance[:, -1], []
-    for part in slices(rows):
-        found.append(crowds(metric, crowded.records, bound, _pairs(values, metric, None, part)))
-        bound = np.minimum(bound, found[-1].distance[:, -1])
-    return reduce(merge_crowds, found)
+    """Who of one block's pairs stands around each record: what is known of a pair is only read where it is near."""
+    kept, bound = chosen_rows(rows, None), crowded.found.distance[:, -1]
+    distinct, members = distinct_rows(kept, [masked_name(one.column) for one in values])
+    low, high = metric.masked(released(values, distinct, masked_name))
+    pairs_at = partial(_pairs_at, values, metric, kept)
+    return crowds(metric, crowded.records, bound, low, high, members, pairs_at)
+
+
+def _pairs_at(values: Sequence[Values], metric: Metric, rows: Rows, places: Integers) -> MetricPairs:
+    return _pairs(values, metric, None, rows.take(places))
 
 
 def _with_crowds(crowded: _CrowdedRecords, more: Crowds) -> _CrowdedRecords:

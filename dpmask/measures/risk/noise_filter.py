@@ -9,8 +9,12 @@ the released covariance less N is that of the originals, and the Wiener filter t
 * ``rate``: persons whose own record has the nearest estimate, in units of the filter's own error (that is the masked
   record whose original most likely was theirs); or the nearest noisy value, if that finds more.
 
-The same without the filter stands beside each. A sample of persons is linked, against all masked records; errors are
-over all complete records. Passes: two over both tables. Memory per task: one block; the sample travels with it.
+The same without the filter stands beside each. Where the noise is a share of a stratum's deviation (``by``), or zeros
+have none (``zeros: keep``), the intruder knows it (noise_values.py): values are filtered in units of their strata, each
+pattern of zeros by itself, and a record of other strata is nobody's.
+
+A sample of persons is linked, against all masked records; errors are over all complete records. Passes: two over both
+tables, two more for strata. Memory per task: one block; the sample travels with it.
 """
 
 from __future__ import annotations
@@ -18,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.arrays import Floats
+from dpmask.kernels.arrays import Flags, Floats
 from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
 from dpmask.kernels.intervals import PERCENTS
@@ -34,9 +38,12 @@ from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
 from dpmask.measures.measure import Measure, require_integers, timed
+from dpmask.measures.risk.known_strata import KnownStrata, pair_with_strata
+from dpmask.measures.risk.noise_values import NoisyValues, apart, noise_units, noisy_values, patterns
 from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
-from dpmask.table.pairs import POSITION, pair_numbers
+from dpmask.table.columns import require_numeric
+from dpmask.table.pairs import POSITION, masked_name
 from dpmask.table.table import Frame
 
 _WHO = "noise_filter"
@@ -105,6 +112,9 @@ def noise_filter(
     columns: Sequence[str],
     scale: float,
     correlated: bool = False,
+    by: Sequence[Any] = (),
+    zeros: str = "mask",
+    by_masked: Sequence[str] = (),
     sample: int = 1000,
     seed: int = 0,
 ) -> FilteredNoise:
@@ -120,6 +130,11 @@ def noise_filter(
         The noise's standard deviation as a share of each column's own: the parameter of ``noise``.
     correlated
         Whether the noise has the correlations of the columns.
+    by, zeros
+        The strata whose deviations the noise is a share of, and whether zeros have none: the parameters of ``noise``.
+    by_masked
+        Those of the strata's columns that were masked before: strata are of their masked values. In a job, by default
+        those that an earlier step masks.
     sample
         How many persons are linked.
     seed
@@ -140,16 +155,28 @@ def noise_filter(
     True
     """
     _require(scale, correlated, sample, seed)
-    pairs, names = pair_numbers(original, masked, columns, _WHO, marks=True)
-    both = pairs.floats([*names, POSITION])
+    pairs, strata = pair_with_strata(original, masked, columns, KnownStrata(by, zeros, by_masked), _WHO)
+    names = [*columns, *map(masked_name, columns)]
+    require_numeric(pairs.masked_schema, names, _WHO)
+    units = noise_units(pairs, columns, strata, zeros == "keep", _WHO)
+    both = pairs.select([*names, *strata.columns, POSITION]).transform(partial(noisy_values, tuple(columns), units))
     first = both.reduce(partial(_first, sample, seed), partial(_merge_first, sample), f"{_WHO}: covariances")
     if first.after.complete < _FEWEST:
         raise InputError(f"{_WHO}: at least {_FEWEST} records must be complete before and after masking.")
     require_spread(first.before, columns, _WHO)
-    noise = noise_covariance(first.after.covariance, scale, correlated)
-    filters = (wiener(first.after.mean, first.after.covariance, noise), unfiltered(first.after.mean, noise))
-    link = partial(_link, filters, first.persons, first.before.sd)
+    intruder = _Intruder(
+        first.after.mean, first.released, _noise(first, scale, correlated, units is not None), units is not None
+    )
+    link = partial(_link, intruder, first.persons, first.before.sd)
     return _result(both.reduce(link, _merge_links, f"{_WHO}: link"), first, len(columns))
+
+
+def _noise(first: _First, scale: float, correlated: bool, stratified: bool) -> Floats:
+    """The covariance of the noise; in units of strata it has the correlations of the originals as they are."""
+    if not (correlated and stratified):
+        return noise_covariance(first.released, scale, correlated)
+    sd = np.sqrt(np.diag(first.originals.covariance) / np.diag(first.released))
+    return noise_covariance(first.originals.covariance / np.outer(sd, sd), scale, correlated)
 
 
 def _require(scale: float, correlated: bool, sample: int, seed: int) -> None:
@@ -165,29 +192,72 @@ class _First(NamedTuple):
     """Moments of complete originals, covariances of their noisy values, and the persons attacked."""
 
     before: Moments
+    originals: CovarianceSums
     after: CovarianceSums
+    noisy: Floats  # columns x columns: how many records have noise in both
     persons: HashSample
 
-
-def _complete(columns: list[Floats]) -> tuple[Floats, Floats, Floats]:
-    """Records without a missing or infinite value: original, masked, and their positions."""
-    values = np.array(columns)
-    values = values[:, np.isfinite(values).all(axis=0)]
-    return *np.split(values[:-1], 2), values[-1]
+    @property
+    def released(self) -> Floats:
+        """The covariance of noisy values, of each two columns over the records that have noise in both."""
+        return self.after.products / np.maximum(self.noisy, 1.0)
 
 
-def _first(sample: int, seed: int, columns: list[Floats]) -> _First:
-    x, y, positions = _complete(columns)
-    persons = hash_sample(*position_words(positions, seed), x, sample)
-    return _First(column_moments(list(x)), covariance_sums(list(y)), persons)
+def _first(sample: int, seed: int, found: NoisyValues) -> _First:
+    persons = hash_sample(*position_words(found.positions, seed), np.concatenate([found.known, found.lines]), sample)
+    noisy = (found.lines >= 0.0).astype(np.float64)
+    return _First(
+        column_moments(list(found.original)),
+        covariance_sums(list(found.original)),
+        covariance_sums(list(found.masked)),
+        noisy @ noisy.T,
+        persons,
+    )
 
 
 def _merge_first(sample: int, left: _First, right: _First) -> _First:
     return _First(
         merge_moments(left.before, right.before),
+        merge_covariance_sums(left.originals, right.originals),
         merge_covariance_sums(left.after, right.after),
+        left.noisy + right.noisy,
         merge_hash_samples(left.persons, right.persons, sample),
     )
+
+
+class _Intruder(NamedTuple):
+    """What is known of noisy values: their mean and covariance, that of the noise, and whether there are strata."""
+
+    mean: Floats
+    released: Floats
+    noise: Floats
+    stratified: bool
+
+    def filters(self, there: Flags) -> tuple[NoiseFilter, NoiseFilter]:
+        """With and without filtering, of records with noise in these columns."""
+        mean, released, noise = self.mean[there], self.released[there][:, there], self.noise[there][:, there]
+        return wiener(mean, released, noise), unfiltered(mean, noise)
+
+    def estimates(self, masked: Floats, lines: Floats) -> tuple[Floats, Floats]:
+        """Originals by noisy values, with and without filtering; what has no noise is as it is."""
+        found = masked.copy(), masked
+        for there, records in patterns(lines):
+            if there.any():
+                some = np.ix_(there, records)
+                found[0][some] = self.filters(there)[0].estimates(masked[some])
+        return found
+
+    def turned(self, values: Sequence[Floats], lines: Floats) -> tuple[Floats, Floats]:
+        """Values in spaces in which each filter errs alike in all directions, and strata are far apart."""
+        found = np.zeros(values[0].shape), np.zeros(values[0].shape)
+        for there, records in patterns(lines):
+            some = np.ix_(there, records)
+            for turned, one, given in zip(found, self.filters(there) if there.any() else (), values, strict=False):
+                turned[some] = one.turned(given[some])
+        if not self.stratified:
+            return found
+        first, second = (np.concatenate([apart(lines), one]) for one in found)
+        return first, second
 
 
 class _Links(NamedTuple):
@@ -198,18 +268,21 @@ class _Links(NamedTuple):
     found: Nearest
 
 
-def _link(filters: Sequence[NoiseFilter], persons: HashSample, sd: Floats, columns: list[Floats]) -> list[_Links]:
-    return [_linked(one, persons, sd, *_complete(columns)) for one in filters]
+def _link(intruder: _Intruder, persons: HashSample, sd: Floats, found: NoisyValues) -> list[_Links]:
+    known, lines = np.split(persons.values, 2)
+    estimates = intruder.estimates(found.masked, found.lines)
+    records, queries = intruder.turned(estimates, found.lines), intruder.turned((known, known), lines)
+    each = zip(estimates, records, queries, strict=True)
+    return [_linked(*one, persons.positions, found, sd) for one in each]
 
 
-def _linked(one: NoiseFilter, persons: HashSample, sd: Floats, x: Floats, y: Floats, positions: Floats) -> _Links:
-    estimates = one.estimates(y)
-    gaps = np.abs(estimates - x) / sd[:, None]
-    own = persons.positions.astype(np.float64)
-    queries = Queries(one.turned(persons.values), persons.positions, own)
-    found = nearest(queries, one.turned(estimates), positions, 0, 0.0)
+def _linked(
+    estimates: Floats, records: Floats, queries: Floats, own: NDArray[np.int64], found: NoisyValues, sd: Floats
+) -> _Links:
+    gaps = np.abs(estimates - found.known) * found.unit / sd[:, None]
+    asked = Queries(queries, own, own.astype(np.float64))
     close = np.array([(gaps <= percent / 100).sum() for percent in PERCENTS], np.int64)
-    return _Links(float((gaps**2).sum()), close, found)
+    return _Links(float((gaps**2).sum()), close, nearest(asked, records, found.positions, 0, 0.0))
 
 
 def _merge_links(left: list[_Links], right: list[_Links]) -> list[_Links]:

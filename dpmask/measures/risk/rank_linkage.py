@@ -10,23 +10,28 @@ known before and after. Two attacks:
 * ``windows``: of the masked records within the window of the known value in every column, one at random: the attack on
   swaps that a window bounds (Nin, Herranz and Torra 2008).
 
+Where values were swapped in strata (``by``), or zeros stay (``zeros: keep``), the strata of all records are taken as
+known, since every released value is somebody's in the register: ranks are those in a stratum, and a record of another
+stratum, or with a zero where the person has none, is nobody's.
+
 ``rate`` is that of the better one, over a sample of persons that is chosen by a hash of their positions, against all
-masked records. Works for any swapped table, not only of this tool. Passes: two for the ranks, one to choose persons,
-one to link them. Memory per task: one block; the sample travels with it. Time: sample x records.
+masked records. Works for any swapped table, not only of this tool. Passes: one to count strata, two for the ranks, one
+to choose persons, one to link them. Memory per task: one block; the sample travels with it. Time: sample x records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.constraints.column_strata import ColumnStrata, column_strata
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.arrays import Floats
+from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
 from dpmask.kernels.linkage.swapped import (
     Candidates,
@@ -38,22 +43,25 @@ from dpmask.kernels.linkage.swapped import (
     worth_of_equal,
 )
 from dpmask.kernels.order.ranks import RankKnots, rank_intervals
-from dpmask.kernels.swapping import distance_sd
+from dpmask.kernels.swapping import distance_sd, fewest_values
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.measures.risk.distance_linkage import DistanceLinkage, compared_values
+from dpmask.measures.risk.known_strata import KnownStrata, pair_with_strata
 from dpmask.measures.risk.linkage_values import Points, Values
 from dpmask.results import MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.columns import floats, require_numeric
 from dpmask.table.label_sets import LabelSets
-from dpmask.table.pairs import POSITION, masked_name, pair
-from dpmask.table.ranks import rank_knots
+from dpmask.table.pairs import POSITION, masked_name
+from dpmask.table.ranks import rank_knots_of
+from dpmask.table.routing import rows_by_target
 from dpmask.table.table import Frame, as_table
 
 _WHO = "rank_linkage"
 _MOST_SAMPLED = 100_000
+_APART = 4.0  # between the ranks of two strata: farther than any distance that tells more than another
 _NIN = "Nin, Herranz and Torra 2008, Rethinking rank swapping to decrease disclosure risk"
 
 
@@ -107,6 +115,9 @@ def rank_linkage(
     columns: Sequence[str],
     window: float,
     share: float = 1.0,
+    by: Sequence[Any] = (),
+    zeros: str = "mask",
+    by_masked: Sequence[str] = (),
     labels: Sequence[str] = (),
     sets: Mapping[str, Mapping[str, Sequence[object] | None]] | None = None,
     sample: int = 1000,
@@ -124,6 +135,11 @@ def rank_linkage(
         How far values were swapped in rank, as a share of the column: the parameter of ``swapping``.
     share
         The share of the values that were swapped.
+    by, zeros
+        The strata in which values were swapped, and whether zeros stayed: the parameters of ``swapping``.
+    by_masked
+        Those of the strata's columns that were masked before: strata are of their masked values. In a job, by default
+        those that an earlier step masks.
     labels
         Further columns that are known, categories or generalised ones: a record whose label is not a person's is not
         theirs. In a job, by default those that it releases.
@@ -148,19 +164,22 @@ def rank_linkage(
     True
     """
     _require(window, share, sample, seed)
-    pairs = pair(original, masked, [*columns, *labels], _WHO, marks=True)
-    names = [*columns, *map(masked_name, columns)]
-    require_numeric(pairs.masked_schema, names, _WHO)
     known = _labels(original, masked, labels, sets or {})
     of_labels = [one.column for one in known]
-    knots = rank_knots(pairs, columns, _WHO)
-    attack = _RankAttack(tuple(columns), tuple(knots), tuple(known), window, share, sample, seed)
-    both = pairs.select([*names, *of_labels, *map(masked_name, of_labels), POSITION])
+    pairs, known_strata = pair_with_strata(
+        original, masked, [*columns, *of_labels], KnownStrata(by, zeros, by_masked), _WHO
+    )
+    names = [*columns, *map(masked_name, columns)]
+    require_numeric(pairs.masked_schema, names, _WHO)
+    strata = column_strata(pairs, columns, known_strata, zeros == "keep", fewest_values(window), _WHO)
+    knots = rank_knots_of(pairs.select(strata.reads).transform(strata.split), pairs.rows, _WHO)
+    attack = _RankAttack(tuple(columns), tuple(knots), strata, tuple(known), window, share, sample, seed)
+    both = pairs.select([*names, *of_labels, *map(masked_name, of_labels), *known_strata.columns, POSITION])
     chosen = both.reduce(attack.chosen, attack.merged, f"{_WHO}: persons")
     if not len(chosen.words):
         raise InputError(f"{_WHO}: no record has a value in all of {', '.join(columns)}, before and after masking.")
     persons = attack.persons(chosen)
-    released = pairs.select([*names[len(columns) :], *map(masked_name, of_labels)])
+    released = pairs.select([*names, *map(masked_name, of_labels), *known_strata.columns])
     found = released.reduce(partial(attack.candidates, persons), merge_candidates, f"{_WHO}: link")
     return _result(found, persons.inside, pairs.rows)
 
@@ -184,10 +203,11 @@ def _require(window: float, share: float, sample: int, seed: int) -> None:
 
 
 class _RankAttack(NamedTuple):
-    """What the intruder knows: ranks in every column, labels, and how values were swapped."""
+    """What the intruder knows: strata and ranks in every column, labels, and how values were swapped."""
 
     columns: tuple[str, ...]
-    knots: tuple[RankKnots, ...]
+    knots: tuple[RankKnots, ...]  # of each column, by its strata
+    strata: ColumnStrata
     labels: tuple[Values, ...]
     window: float
     share: float
@@ -196,11 +216,12 @@ class _RankAttack(NamedTuple):
 
     def chosen(self, rows: Rows) -> HashSample:
         """A block's persons: their values before and after masking. One who lacks a value before is left out."""
-        after = self._masked(rows)
-        before = np.array([floats(rows, column) for column in self.columns])
-        whole = ~np.isnan(np.concatenate([before, after.values[: len(before)]])).any(axis=0)
+        lines, after = self._lines(rows), self._masked(rows)
         known = self._stacked([one for label in self.labels for one in label.known(rows)], rows)
-        some = np.concatenate([before, known, *after])[:, whole]
+        before = self._ranked([floats(rows, column) for column in self.columns], lines, known, known, like=0.0)
+        t = len(self.columns)
+        whole = ~np.isnan(np.concatenate([before.values[:t], after.values[:t]])).any(axis=0)
+        some = np.concatenate([*before, *after, self._sizes(lines)])[:, whole]
         return hash_sample(*position_words(floats(rows, POSITION)[whole], self.seed), some, self.sample)
 
     def merged(self, left: HashSample, right: HashSample) -> HashSample:
@@ -208,11 +229,10 @@ class _RankAttack(NamedTuple):
 
     def persons(self, chosen: HashSample) -> Persons:
         """The persons attacked."""
-        known, *masked = np.split(chosen.values, 4)
-        t, after = len(self.columns), RankedRecords(*masked)
-        before = self._ranked(known[:t], known[t:], known[t:], like=0.0)
-        sd, sizes = distance_sd(self.window), np.array([[one.size] for one in self.knots])
-        worth = np.zeros(known.shape)
+        t = len(self.columns)
+        parts, sizes = np.split(chosen.values[:-t], 6), chosen.values[-t:].astype(np.int64)
+        before, after = RankedRecords(*parts[:3]), RankedRecords(*parts[3:])
+        sd, worth = distance_sd(self.window), np.zeros(before.values.shape)
         worth[:t] = worth_of_equal(before.low[:t], before.high[:t], self.share, sd, sizes)
         return Persons(before, worth, *own_costs(before, after, worth, t, sd, self.window))
 
@@ -220,22 +240,46 @@ class _RankAttack(NamedTuple):
         """Those among a block's masked records."""
         return candidates(persons, self._masked(rows), len(self.columns), distance_sd(self.window), self.window)
 
+    def _lines(self, rows: Rows) -> list[Integers]:
+        """Of each column, in which stratum a block's values are; -1 for those that stay."""
+        return [self.strata.of(rows, column)[1] for column in self.columns]
+
+    def _sizes(self, lines: Sequence[Integers]) -> Floats:
+        """How many values each value's stratum has; 1 for those that stay."""
+        each = zip(lines, self._of_columns(), strict=True)
+        return np.array([np.array([*(one.size for one in knots), 1])[line] for line, knots in each], np.float64)
+
+    def _of_columns(self) -> Iterator[Sequence[RankKnots]]:
+        following = iter(self.knots)
+        return ([next(following) for _ in range(size)] for size in self.strata.sizes)
+
     def _masked(self, rows: Rows) -> RankedRecords:
         ends = [end for one in self.labels for end in one.released(rows, masked_name(one.column))]
         low, high = (self._stacked([end[side] for end in ends], rows) for side in (0, 1))
-        values = np.array([floats(rows, masked_name(column)) for column in self.columns])
-        return self._ranked(values, low, high, like=1.0)
+        values = [floats(rows, masked_name(column)) for column in self.columns]
+        return self._ranked(values, self._lines(rows), low, high, like=1.0)
 
     def _stacked(self, columns: Sequence[Floats], rows: Rows) -> Floats:
         """The codes of all labels, columns x rows, of which there may be none of either."""
         return np.array(columns).reshape(sum(len(one.rulers) for one in self.labels), rows.num_rows)
 
-    def _ranked(self, values: Floats, low: Floats, high: Floats, like: float) -> RankedRecords:
+    def _ranked(
+        self, values: Sequence[Floats], lines: Sequence[Integers], low: Floats, high: Floats, like: float
+    ) -> RankedRecords:
         """Values and their ranks; then labels by the codes they stand for, none of them like that of a person."""
-        ranks = [rank_intervals(one, knots) for one, knots in zip(values, self.knots, strict=True)]
+        ranks = [_ranks(*one) for one in zip(values, lines, self._of_columns(), strict=True)]
         first, last = (np.array(part) for part in zip(*ranks, strict=True))
         labels = np.full(low.shape, like)
-        return RankedRecords(*map(np.concatenate, ((values, labels), (first, low), (last, high))))
+        return RankedRecords(*map(np.concatenate, ((np.array(values), labels), (first, low), (last, high))))
+
+
+def _ranks(values: Floats, lines: Integers, knots: Sequence[RankKnots]) -> tuple[Floats, Floats]:
+    """The first and the last rank of each value in its stratum; strata lie too far apart for any window."""
+    low, high = (np.where(np.isnan(values), np.nan, -_APART) for _ in range(2))
+    for line, places in enumerate(rows_by_target(lines + 1, len(knots) + 1)[1:]):
+        first, last = rank_intervals(values[places], knots[line])
+        low[places], high[places] = first + line * _APART, last + line * _APART
+    return low, high
 
 
 def _result(found: Candidates, inside: NDArray[np.bool_], records: int) -> RankLinkage:
@@ -252,5 +296,5 @@ def _result(found: Candidates, inside: NDArray[np.bool_], records: int) -> RankL
 
 
 MEASURE = Measure(
-    function=rank_linkage, result=RankLinkage, passes=4, kernels=KernelUse((Task("order"), Task("swapped")))
+    function=rank_linkage, result=RankLinkage, passes=5, kernels=KernelUse((Task("order"), Task("swapped")))
 )
