@@ -166,6 +166,10 @@ class Loss(Result, abstract=True):
     """Whether a record far from the others counts for more than one among them, as it does in moments."""
     judged: ClassVar[tuple[str, ...]] = ("value",)
 
+    def equal_records(self, rows: int) -> int:
+        """The records that one counts among, of so many: fewer where one may weigh more than others."""
+        return rows
+
     def one_record(self, name: str, rows: int) -> float:
         """How far one of so many records moves a number, as a share of its scale: public ones are rounded by it."""
         return 1 / max(rows, 1)
