@@ -77,6 +77,8 @@ class Result(ABC):
 
     public: ClassVar[bool] = False
     """Whether a release may show it. Risks are never public."""
+    first: ClassVar[bool] = False
+    """Whether a report shows it first: what a subject-matter statistician asks before anything else."""
     judged: ClassVar[tuple[str, ...]] = ()
     """The numbers that a policy may name, the most important first: fields or properties."""
     about: ClassVar[Term]

@@ -307,6 +307,13 @@ class FittedWeights(FittedMethod):
         )
         return f"The weights {method.weight} were {' and '.join([*noise, *rounding])}." + (calibrated if kept else "")
 
+    def for_analysts(self) -> list[str]:
+        """Which weighted totals are exact."""
+        kept = [" x ".join(one.columns) for one in self.method.strata] + list(self.method.totals)
+        exact = f"Weighted counts and totals of {'; '.join(kept)} are exact; others are not." if kept else ""
+        noise = f"Weights carry noise of {self.method.scale:g}: weighted estimates have a larger variance."
+        return [one for one in (exact, noise if self.method.scale else "") if one]
+
     def warnings(self) -> list[str]:
         """Totals that could not be reached."""
         if self.figures is None or self.figures.largest_move < LARGEST_STEP:

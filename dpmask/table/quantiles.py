@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from dpmask.kernels.order.float_order import (
     merge_counts,
     order_keys,
     weighed_keys,
+    whole_weights,
 )
 from dpmask.kernels.order.partial_sort import (
     Contents,
@@ -86,21 +87,55 @@ class Ordered(NamedTuple):
     values: Floats
 
 
-def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: str) -> list[Ordered]:
-    """For each column the values at the ranks that ``ranks`` names; none where the column has no value."""
-    samples = _sampled(table, columns, label)
-    wanted = [list(ranks(sample.values)) if sample.values else [] for sample in samples]
+def order_statistics(
+    table: Table, columns: Sequence[str], ranks: Ranks, label: str, weigh: Weigh | None = None
+) -> list[Ordered]:
+    """For each column the values at the ranks that ``ranks`` names; none where the column has no value.
+
+    With ``weigh`` a value counts as often as its record weighs.
+    """
+    if weigh is not None:
+        return _searched(table, columns, ranks, label, list(dict.fromkeys([*columns, weigh.column])), weigh)
+    return _searched(table, columns, ranks, label, columns, None)
+
+
+class Weigh(NamedTuple):
+    """A column of weights, and the power of two that makes them integers whose sum has 62 bits."""
+
+    column: str
+    scale: float
+
+
+def _weighing(
+    function: Callable[..., Any], count: int, place: int, scale: float, columns: Sequence[Floats], *more: Any
+) -> Any:
+    """A function of columns and weights, as one of all columns that are read."""
+    return function(columns[:count], *more, weights=whole_weights(columns[place], scale))
+
+
+def _searched(
+    table: Table, columns: Sequence[str], ranks: Ranks, label: str, reads: Sequence[str], weigh: Weigh | None
+) -> list[Ordered]:
+    def weighed(function: Callable[..., Any]) -> Callable[..., Any]:
+        if weigh is None:
+            return function
+        return partial(_weighing, function, len(columns), list(reads).index(weigh.column), weigh.scale)
+
+    draw = weighed(partial(draw_samples, sampled_share(table.rows)))
+    blocks = table.floats(reads).with_positions()
+    samples = sorted_samples(blocks.reduce(draw, join_samples, f"{label}: sample"))
+    wanted = [list(ranks(sample.size)) if sample.size else [] for sample in samples]
     searches = [RankSearch(rows, sample) for rows, sample in zip(wanted, samples, strict=True)]
     splitters = [search.splitters() for search in searches]
     while any(len(cuts) for cuts in splitters):
-        counted = _positions(table, columns, splitters, f"{label}: count")
+        counted = table.reduce(reads, weighed(partial(count_at, splitters)), merge_counts, f"{label}: count")
         for search, cuts, found in zip(searches, splitters, counted, strict=True):
             search.narrow(cuts, found)
         splitters = [search.splitters() for search in searches]
     ranges = [key_ranges(search.ranges) for search in searches]
     if any(len(some.ends) for some in ranges):
         gathered: list[Contents] = table.reduce(
-            columns, partial(contents_of, ranges), merge_contents, f"{label}: collect"
+            reads, weighed(partial(contents_of, ranges)), merge_contents, f"{label}: collect"
         )
         for search, some, part in zip(searches, ranges, gathered, strict=True):
             search.answer(PartialSort(some, part))

@@ -68,6 +68,11 @@ def positions_in(keys: Keys, values: Keys) -> Positions:
     return Positions(np.searchsorted(keys, values, "left"), np.searchsorted(keys, values, "right"))
 
 
+def whole_weights(weights: Floats, scale: float) -> Integers:
+    """Weights as integers, multiples of 1 / scale."""
+    return np.rint(weights * scale).astype(np.int64)
+
+
 class WeighedKeys(NamedTuple):
     """Keys of a column in order, and before each, and after the last, how much the keys before it weigh."""
 

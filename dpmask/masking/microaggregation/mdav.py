@@ -248,6 +248,15 @@ class FittedMicroaggregation(FittedSharedRows):
             + " ".join(["", *self.particulars(), *self.apart()])
         )
 
+    def for_analysts(self) -> list[str]:
+        """Which totals are exact, and what else rows do."""
+        weighted = f"weighted by {self.method.weight}" if self.method.weight else "unweighted"
+        by = ", ".join(one.column for one in self.method.strata.classings)
+        joined = any(part.figures.strata_joined or part.figures.records_across for part in self.parts)
+        where = f" and by {by}" + (", but for strata that were joined" if joined else "") if by else ""
+        exact = f"Totals and means of {', '.join(self.method.columns)} ({weighted}) are exact overall{where}"
+        return [f"{exact}, but for rounding.{self._on_totals()}", *super().for_analysts()]
+
     def _on_totals(self) -> str:
         """Which totals are kept, if any."""
         if not self.method.totals:

@@ -73,6 +73,7 @@ class Totals(Loss):
     domains: tuple[DomainTotal, ...] = ()
 
     public: ClassVar[bool] = False
+    first: ClassVar[bool] = True
     judged: ClassVar[tuple[str, ...]] = ("value", "median", "beyond_error")
     about: ClassVar[Term] = Term(
         "The largest relative change of a weighted total, over domains and columns.",

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-import numpy as np
-
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.order.float_order import whole_weights
 from dpmask.lake.reading import Rows
 from dpmask.measures.utility.table_pair import TablePair
 from dpmask.results import NEUTRAL, Loss, Term
 from dpmask.table.checks import require_weights
 from dpmask.table.columns import floats, require_numeric
+from dpmask.table.table import Table
 
 _BITS = 61
 _UNWEIGHTED = ", or measure without weights: weighted: false."
@@ -108,11 +108,6 @@ def _weighing(
     return function(columns[:count], weights=whole_weights(columns[place], scale))
 
 
-def whole_weights(weights: Floats, scale: float) -> Integers:
-    """Weights as integers."""
-    return np.rint(weights * scale).astype(np.int64)
-
-
 def find_weights(tables: TablePair, column: str | None, who: str) -> Weights | None:
     """The weights of both tables, if they are taken; those that are no weights are refused."""
     if column is None:
@@ -128,6 +123,14 @@ def find_weights(tables: TablePair, column: str | None, who: str) -> Weights | N
     each = zip(found, tables.rows, strict=True)
     first, second = (_scale(largest, rows) for (_, largest), rows in each)
     return Weights(column, (first, second), found[0][1] / found[0][0])
+
+
+def weight_scale(table: Table, column: str, who: str) -> float:
+    """The power of two that makes the weights of one table integers."""
+    total, largest = table.reduce([column], partial(_size, column, who, ""), _merge, f"{who}: weights")
+    if not total > 0.0:
+        raise InputError(f"{who}: the weights '{column}' are 0 in all records{_UNWEIGHTED}")
+    return _scale(largest, table.rows)
 
 
 def _size(column: str, who: str, advice: str, columns: Sequence[Floats]) -> tuple[float, float]:
