@@ -3,12 +3,13 @@
 A weight that few records have tells who they are. Weights are multiplied by noise, exp(scale z - scale^2 / 2), or
 rounded to multiples of a step, or both; then they are calibrated: moved as little as possible (chi-square distance,
 dpmask.kernels.calibration) until the weighted number of records in every cell of the margins, and the weighted totals
-of stated columns, are those of the original weights. The totals are of what the step reads: columns that an earlier
-step masked count as masked.
+of stated columns there, are those of the original weights. The totals are of what the step reads: columns that an
+earlier step masked count as masked.
 
 Protects against: recognising a record by its exact weight. Does not protect against: linkage by a weight that is still
-near the original; nor, where ``totals`` of columns are kept, against what these columns add to it: a weight then moves
-with the record's values. Margins of fewer than ten records are left alone, as exact ones would show weights.
+near the original; nor, where ``totals`` of columns are kept that a later step masks, against what weights show of them:
+a weight moves with the values that the step reads. Totals that rest on fewer than ten records are left alone, as exact
+ones would show weights.
 
 Paper: Deville and Sarndal 1992, Calibration estimators in survey sampling. Passes over the data: one for each margin,
 two and one for each step of the calibration, seldom more than four. Memory per task: one block.
@@ -100,7 +101,7 @@ class CalibratedWeights(Method["FittedWeights"]):
     margins
         Lists of columns, each as in ``by`` of other methods: weighted numbers of records in every cell are kept.
     totals
-        Columns of numbers whose weighted totals are kept; with noise only.
+        Columns of numbers whose weighted totals are kept, in every cell of every margin.
 
     Examples
     --------
@@ -132,8 +133,6 @@ class CalibratedWeights(Method["FittedWeights"]):
             raise JobError(f"{self.who}: give scale, for noise, or step, for rounding; or both.")
         if self.totals:
             require_columns(self, "totals")
-            if not self.scale:
-                raise JobError(f"{self.who}: totals without noise would show the columns in the weights. Give scale.")
         if isinstance(self.margins, str) or any(isinstance(one, str | Mapping) for one in self.margins):
             raise JobError(f"{self.who}: margins must be lists of columns, such as [[sex, region], [age_group]].")
         object.__setattr__(self, "margins", tuple(tuple(one) for one in self.margins))
@@ -230,14 +229,17 @@ class WeightUnits(NamedTuple):
             places.append(first + margin.of(rows, who))
             amounts.append(np.ones(rows.num_rows))
             first += len(margin)
+        cells = places[1:] or [np.zeros(rows.num_rows, np.int64)]
+        size = first or 1
         for name in self.method.totals:
             values = floats(rows, name)
             require_no_infinities([values], who)
             there = np.flatnonzero(~np.isnan(values) & (values != 0.0))
-            units.append(there)
-            places.append(np.full(len(there), first))
-            amounts.append(values[there])
-            first += 1
+            for cell in cells:
+                units.append(there)
+                places.append(first + cell[there])
+                amounts.append(values[there])
+            first += size
         parts = (np.concatenate(some) for some in (units, places, amounts))
         return Shares(rows.num_rows, first, *parts)
 
@@ -300,7 +302,8 @@ class FittedWeights(FittedMethod):
         noise = [f"multiplied by noise with a standard deviation of {method.scale:g}"] if method.scale else []
         rounding = [f"rounded to multiples of {method.step:g}"] if method.step is not None else []
         margins = ["weighted numbers of records by " + " x ".join(one.columns) for one in self.method.strata]
-        kept = [*margins, *(f"the weighted total of {name}" for name in method.totals)]
+        where = f" by {' and by '.join(' x '.join(one.columns) for one in method.strata)}" if margins else ""
+        kept = [*margins, *(f"weighted totals of {name}{where}" for name in method.totals)]
         calibrated = (
             f" They were then calibrated (chi-square distance): {', '.join(kept)} are those of the original weights, "
             f"but for rounding to the column's type and for totals of fewer than {_FEWEST} records."
@@ -309,8 +312,10 @@ class FittedWeights(FittedMethod):
 
     def for_analysts(self) -> list[str]:
         """Which weighted totals are exact."""
-        kept = [" x ".join(one.columns) for one in self.method.strata] + list(self.method.totals)
-        exact = f"Weighted counts and totals of {'; '.join(kept)} are exact; others are not." if kept else ""
+        by = "".join(f" by {' x '.join(one.columns)}" for one in self.method.strata)
+        totals = f"totals of {', '.join(self.method.totals)}{by}" if self.method.totals else ""
+        kept = [one for one in (f"counts{by}" if by else "", totals) if one]
+        exact = f"Weighted {' and '.join(kept)} are exact; others are not." if kept else ""
         noise = f"Weights carry noise of {self.method.scale:g}: weighted estimates have a larger variance."
         return [one for one in (exact, noise if self.method.scale else "") if one]
 
@@ -325,7 +330,8 @@ class FittedWeights(FittedMethod):
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
-        shown = [f"Weights move with the values of {', '.join(self.method.totals)}, whose totals are kept."]
+        names = ", ".join(self.method.totals)
+        shown = [f"Weights move with the values of {names}: a later step that masks these would be undone by them."]
         return [
             "A masked weight stays near the original: an intruder who knows it may still link it. Measure the linkage.",
             *(shown if self.method.totals else ()),

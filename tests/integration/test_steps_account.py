@@ -106,7 +106,7 @@ def test_the_report_answers_a_statistician_first(run):
     assert 'id="using"' in public
     assert "divide them by 1.09" in public
     assert manifest["steps"][1]["for_analysts"][0].startswith("Variances of wages are inflated")
-    assert "Weighted counts and totals of sex are exact" in public
+    assert "Weighted counts by sex are exact" in public
     assert all("consistency" not in step for step in manifest["steps"])
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpmask.constraints.sets import Constraints
 from dpmask.engine.collection import Collection
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.calibration import (
@@ -27,6 +28,7 @@ from dpmask.kernels.calibration import (
 )
 
 _DOMINATED = 0.5
+_NOTHING = 1e-12
 
 
 class Contributions(NamedTuple):
@@ -106,9 +108,38 @@ def group_shares(groups: Integers, domains: Integers, weights: Floats, count: in
     return Shares(units, count, unit, cells % count, np.bincount(place, weights, len(cells)) / weight[unit])
 
 
-def moved(rows: Floats, shares: Shares, multipliers: Floats) -> Floats:
-    """Rows of groups (groups x columns), calibrated."""
-    return rows + np.abs(rows) * steps_of(shares, multipliers)
+def moved(rows: Floats, shares: Shares, multipliers: Floats, written: Constraints | None, size: Floats) -> Floats:
+    """Rows of groups (groups x columns), calibrated; what equalities make of other columns follows these.
+
+    Of each equality the column that is largest as a rule, by ``size``, follows: totals of a sum are sums of totals.
+    """
+    rows = rows + np.abs(rows) * steps_of(shares, multipliers)
+    if written is None or not len(written.constants):
+        return rows
+    followers, matrix, constants = _solved_for(written, size)
+    rows[:, followers] = constants - sum(rows[:, [at]] * matrix[:, at] for at in range(rows.shape[1]))
+    return rows
+
+
+def _solved_for(written: Constraints, size: Floats) -> tuple[list[int], Floats, Floats]:
+    """Equalities as columns that follow the others: which they are, the others' coefficients, and constants."""
+    left = np.column_stack([written.coefficients, written.constants])
+    order = np.argsort((written.coefficients != 0.0).sum(axis=1), kind="stable")  # zeros first
+    followers: list[int] = []
+    used: list[int] = []
+    for row in order.tolist():
+        bound = np.abs(left[row, :-1]) > _NOTHING
+        bound[followers] = False
+        if bound.any():  # an equality that others imply says nothing more
+            at = int(np.where(bound, size, -1.0).argmax())
+            left[row] /= left[row, at]
+            others = [one for one in range(len(left)) if one != row]
+            left[others] -= left[others, at][:, None] * left[row]
+            followers.append(at)
+            used.append(row)
+    matrix = left[used, :-1]
+    matrix[:, followers] = 0.0
+    return followers, matrix, left[used, -1]
 
 
 def calibrate(groups: Collection[GroupTotals], least: int, label: str) -> Calibration:

@@ -39,6 +39,7 @@ from dpmask.parameters import require_integer
 from dpmask.table.columns import require_numeric
 from dpmask.table.table import Table
 
+_FAR_OFF = 0.01
 _PAIR_SECONDS = 2e-8
 """What plans count for each pair of records that are compared, and column, divided by k."""
 
@@ -195,8 +196,10 @@ class MdavCells:
         """The group of each record, and the groups' means."""
         groups, rows = self.means(cell)
         if self.multipliers is not None:
-            rows = moved(rows, self.shares(cell, groups), self.multipliers)
-            rows = cell.variables.to_original(cell.variables.scale.to_units(rows)) if cell.variables.limits else rows
+            scale, limits = cell.variables.scale, cell.variables.limits
+            size = np.abs(scale.mean) + scale.sd
+            rows = moved(rows, self.shares(cell, groups), self.multipliers, limits.written if limits else None, size)
+            rows = cell.variables.to_original(scale.to_units(rows)) if limits else rows
         return groups, cell.variables.finished(rows)
 
     def means(self, cell: Cell) -> tuple[Integers, Floats]:
@@ -253,7 +256,9 @@ class FittedMicroaggregation(FittedSharedRows):
         weighted = f"weighted by {self.method.weight}" if self.method.weight else "unweighted"
         by = ", ".join(one.column for one in self.method.strata.classings)
         joined = any(part.figures.strata_joined or part.figures.records_across for part in self.parts)
+        lost = any(part.figures.values_to_zero + part.figures.values_to_missing for part in self.parts)
         where = f" and by {by}" + (", but for strata that were joined" if joined else "") if by else ""
+        where += ", but for values that were set to zero or missing" if lost and not self.method.totals else ""
         exact = f"Totals and means of {', '.join(self.method.columns)} ({weighted}) are exact overall{where}"
         return [f"{exact}, but for rounding.{self._on_totals()}", *super().for_analysts()]
 
@@ -268,6 +273,16 @@ class FittedMicroaggregation(FittedSharedRows):
             f" {weighted} by {names} are those of the originals, to {_shown(off)}, where at least {self.method.k} "
             "records contribute: the means were moved for it (calibration, chi-square distance)."
         )
+
+    def warnings(self) -> list[str]:
+        """What is wrong with these groups, and totals that could not be kept."""
+        off = [
+            f"{self.who}: totals of {', '.join(part.figures.columns)} are off by {part.figures.totals_off:.1%}, as "
+            "means would have to move by more than half. Take larger domains, or a smaller k."
+            for part in self.parts
+            if part.figures.totals_off > _FAR_OFF
+        ]
+        return [*super().warnings(), *off]
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
