@@ -253,14 +253,17 @@ class FittedMicroaggregation(FittedSharedRows):
 
     def for_analysts(self) -> list[str]:
         """Which totals are exact, and what else rows do."""
+        if self.method.totals:
+            return [f"{self._on_totals().strip()} Other totals are not exact.", *super().for_analysts()]
         weighted = f"weighted by {self.method.weight}" if self.method.weight else "unweighted"
         by = ", ".join(one.column for one in self.method.strata.classings)
-        joined = any(part.figures.strata_joined or part.figures.records_across for part in self.parts)
-        lost = any(part.figures.values_to_zero + part.figures.values_to_missing for part in self.parts)
+        found = [part.figures for part in self.parts]
+        joined = any(one.strata_joined or one.records_across for one in found)
+        lost = any(one.values_to_zero or one.values_to_missing for one in found)
         where = f" and by {by}" + (", but for strata that were joined" if joined else "") if by else ""
-        where += ", but for values that were set to zero or missing" if lost and not self.method.totals else ""
+        where += ", but for values that were set to zero or missing" if lost else ""
         exact = f"Totals and means of {', '.join(self.method.columns)} ({weighted}) are exact overall{where}"
-        return [f"{exact}, but for rounding.{self._on_totals()}", *super().for_analysts()]
+        return [f"{exact}, but for rounding.", *super().for_analysts()]
 
     def _on_totals(self) -> str:
         """Which totals are kept, if any."""
