@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.kernels.census import REGIONS
 
 STATUSES = ("single", "joint", "head of household")
@@ -71,7 +71,7 @@ def make_units(first: int, draws: Mapping[str, Floats]) -> TaxUnits:
     )  # fmt: skip
 
 
-def _amounts(has: Floats, level: Floats, spread: float, draws: Floats) -> Integers:
+def _amounts(has: Flags, level: Floats, spread: float, draws: Floats) -> Integers:
     """Lognormal amounts of those who have one, at least 1."""
     drawn = np.exp(level + spread * ndtri(np.clip(draws, 1e-12, 1 - 1e-12)))
     return np.where(has, np.rint(drawn).clip(1, _LARGEST), 0.0).astype(np.int64)

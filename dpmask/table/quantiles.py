@@ -123,7 +123,8 @@ def _searched(
 
     draw = weighed(partial(draw_samples, sampled_share(table.rows)))
     blocks = table.floats(reads).with_positions()
-    samples = sorted_samples(blocks.reduce(draw, join_samples, f"{label}: sample"))
+    drawn: list[Sample] = blocks.reduce(draw, join_samples, f"{label}: sample")
+    samples = sorted_samples(drawn)
     wanted = [list(ranks(sample.size)) if sample.size else [] for sample in samples]
     searches = [RankSearch(rows, sample) for rows, sample in zip(wanted, samples, strict=True)]
     splitters = [search.splitters() for search in searches]

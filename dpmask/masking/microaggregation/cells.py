@@ -387,7 +387,7 @@ def _group_totals(shards: Shards, method: CalibratedMethod, records: Piece, posi
             groups, rows = method.means(cell)
             own = np.ones(len(groups)) if cell.weights is None else cell.weights
             there = shards.parts.patterns[cell.part] == THERE
-            sums = np.where(there, rows, 0.0) * np.bincount(groups, own)[:, None]
+            sums: Floats = np.where(there, rows, 0.0) * np.bincount(groups, own)[:, None]
             found.append((sums, method.shares(cell, groups)))
     own = np.ones(len(domains)) if weights is None else weights
     return joined_totals(found, contributions(values[:columns], own, domains, len(shards.domains)), columns)
