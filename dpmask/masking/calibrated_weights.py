@@ -247,7 +247,7 @@ class WeightUnits(NamedTuple):
         """A block's part of each total, and how many of its records count in it."""
         shares = self.shares(rows)
         amounts = self.weights(rows)[shares.unit] * shares.share
-        totals: Floats = np.bincount(shares.total, amounts, shares.totals)
+        totals = np.bincount(shares.total, amounts, shares.totals).astype(np.float64)
         records: Integers = np.bincount(shares.total, minlength=shares.totals)
         return totals, records
 
@@ -295,7 +295,7 @@ class FittedWeights(FittedMethod):
         """A block's part of the totals that are released, and the most that calibration moves a weight."""
         shares = self.units.shares(rows)
         weights = floats(self.mask_rows(rows, position.first), self.method.weight)
-        totals: Floats = np.bincount(shares.total, weights[shares.unit] * shares.share, shares.totals)
+        totals = np.bincount(shares.total, weights[shares.unit] * shares.share, shares.totals).astype(np.float64)
         return totals[None], float(np.abs(steps_of(shares, self.multipliers)).max(initial=0.0))
 
     def statement(self) -> str:
