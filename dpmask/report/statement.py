@@ -30,13 +30,13 @@ def statement(public: Mapping[str, Any], identity: str) -> str:
         )
     parts.append("## What was done to the data")
     parts += [f"{number}. {step['statement']}" for number, step in enumerate(public["steps"], start=1)]
-    advice = [line for step in public["steps"] for line in step.get("for_analysts", ())]
-    if advice:
-        parts += ["## Using the data", *(f"* {line}" for line in advice)]
     parts.append(f"Masked columns: {', '.join(masked) or 'none'}. Released as they were: {', '.join(plain) or 'none'}.")
     if public["dropped"]:
         parts.append(f"Removed: {', '.join(public['dropped'])}.")
     parts.append(ORDERS[public["order"]])
+    advice = [line for step in public["steps"] for line in step.get("for_analysts", ())]
+    if advice:
+        parts += ["## Using the data", *(f"* {line}" for line in advice)]
     if public["information_loss"]:
         parts.append("## What was lost")
         parts += [_loss(one) for one in public["information_loss"]]
