@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpmask.clustering.fuzzy_c_means import FuzzyCMeans as FuzzyCMeans
     from dpmask.clustering.fuzzy_c_regression import FuzzyCRegression as FuzzyCRegression
     from dpmask.clustering.k_means import KMeans as KMeans
+    from dpmask.masking.calibrated_weights import CalibratedWeights as CalibratedWeights
     from dpmask.masking.membership_transform import MembershipTransform as MembershipTransform
     from dpmask.masking.microaggregation.fuzzy import FuzzyMicroaggregation as FuzzyMicroaggregation
     from dpmask.masking.microaggregation.mdav import Microaggregation as Microaggregation
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 else:
     _PUBLIC = {
         "BisectingKMeans": "dpmask.clustering.bisecting_k_means",
+        "CalibratedWeights": "dpmask.masking.calibrated_weights",
         "FuzzyCMeans": "dpmask.clustering.fuzzy_c_means",
         "FuzzyCRegression": "dpmask.clustering.fuzzy_c_regression",
         "FuzzyMicroaggregation": "dpmask.masking.microaggregation.fuzzy",

@@ -77,6 +77,8 @@ class Result(ABC):
 
     public: ClassVar[bool] = False
     """Whether a release may show it. Risks are never public."""
+    first: ClassVar[bool] = False
+    """Whether a report shows it first: what a subject-matter statistician asks before anything else."""
     judged: ClassVar[tuple[str, ...]] = ()
     """The numbers that a policy may name, the most important first: fields or properties."""
     about: ClassVar[Term]
@@ -165,6 +167,10 @@ class Loss(Result, abstract=True):
     far_values_weigh: ClassVar[bool] = True
     """Whether a record far from the others counts for more than one among them, as it does in moments."""
     judged: ClassVar[tuple[str, ...]] = ("value",)
+
+    def equal_records(self, rows: int) -> int:
+        """The records that one counts among, of so many: fewer where one may weigh more than others."""
+        return rows
 
     def one_record(self, name: str, rows: int) -> float:
         """How far one of so many records moves a number, as a share of its scale: public ones are rounded by it."""

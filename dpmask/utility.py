@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from dpmask.measures.utility.propensity import propensity as propensity
     from dpmask.measures.utility.shared_passes import summarise as summarise
+    from dpmask.measures.utility.tails import tails as tails
     from dpmask.measures.utility.total_variation import total_variation as total_variation
     from dpmask.measures.utility.totals import totals as totals
 else:

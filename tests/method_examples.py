@@ -6,6 +6,12 @@ import pandas as pd
 from dpmask.masking import METHODS, method_class
 
 EXAMPLES = {
+    "calibrated_weights": {
+        "columns": ["hours"],
+        "scale": 0.1,
+        "margins": [["region"], [{"age": [30, 50]}]],
+        "totals": ["income"],
+    },
     "noise": {"columns": ["income", "age"], "scale": 0.2},
     "noise, correlated": {"columns": ["income", "hours"], "scale": 0.2, "correlated": True},
     "swapping": {"columns": ["income", "age"], "share": 0.8, "window": 0.2},
@@ -22,6 +28,7 @@ EXAMPLES = {
         "zeros": "keep",
         "constraints": ["if region = north then hours >= 0"],
     },
+    "microaggregation, totals": {"columns": ["income"], "k": 3, "weight": "hours", "totals": ["region"]},
     "fuzzy_microaggregation": {
         "columns": ["income", "hours"],
         "k": 5,

@@ -21,18 +21,22 @@ from dpmask.terminal import Progress, count, echo, echo_error
     "--seed", default=1, show_default=True, help="The same seed gives the same people, in any number of files."
 )
 @click.option("--nulls", is_flag=True, help="Leave values missing where a census does.")
+@click.option(
+    "--kind", type=click.Choice(["census", "tax_units"]), default="census", show_default=True, help="What it holds."
+)
 @on_cluster
 @with_exit_codes
 def generate(
-    lake: str, rows: str, files: int, seed: int, nulls: bool, scheduler: str | None, cluster: str | None
+    lake: str, rows: str, files: int, seed: int, nulls: bool, kind: str, scheduler: str | None, cluster: str | None
 ) -> None:
-    """Write a synthetic census lake, to try dpmask on."""
+    """Write a synthetic census lake, or one of tax units, to try dpmask on."""
     from dpmask.lake.generate import generate_lake
 
     with working(scheduler, cluster):
-        lake_files = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls)
+        lake_files = generate_lake(lake, rows=_whole_number(rows), files=files, seed=seed, nulls=nulls, kind=kind)
     deed = "Wrote" if lake_files.fresh else "Already there, nothing was changed:"
-    echo(f"{deed} {lake_files.rows:,} people in {count(lake_files.files, 'file')} at {lake_files.url}")
+    what = "people" if kind == "census" else kind.replace("_", " ")
+    echo(f"{deed} {lake_files.rows:,} {what} in {count(lake_files.files, 'file')} at {lake_files.url}")
 
 
 def _whole_number(text: str) -> int:

@@ -15,7 +15,7 @@ from dpmask.job.prepare import Prepared
 from dpmask.masking.claims import standing_claims
 from dpmask.measures.measure import MeasureRequest
 from dpmask.report.public_numbers import public_loss
-from dpmask.results import Loss, Plain
+from dpmask.results import Loss, Plain, Result
 
 _PRIVATE = {"steps", "measures", "policy", "public_measures"}
 """Of these only parts are public."""
@@ -76,6 +76,7 @@ def account(
     rows: int,
     decision: Decision,
     leverages: Mapping[str, float],
+    consistency: Sequence[Result | None] = (),
 ) -> Account:
     """The account of a run from its fitted steps, its results, and the weight of the farthest record in each column."""
     job, schema = prepared.job, prepared.lake.schema
@@ -99,8 +100,10 @@ def account(
         accepted=job.file.accept,
         claims=standing_claims(fitted, prepared.columns),
         steps=[
-            step_outcome(one["method"], step, name)
-            for one, step, name in zip(job.file.mask, fitted, job.names, strict=True)
+            step_outcome(one["method"], step, name, done)
+            for one, step, name, done in zip(
+                job.file.mask, fitted, job.names, consistency or [None] * len(fitted), strict=True
+            )
         ],
         measures=[
             measure_outcome(one.name, one.measure, result, may_publish(job, result))
@@ -152,12 +155,13 @@ def measure_outcome(name: str, measure: str, result: Any, public: bool | None = 
         values=result.to_dict(),
         explanation=result.explain(),
         about=About(**result.described()),
+        first=result.first,
         shares=list(result.shares),
         exhibits=dict(result.exhibits),
     )
 
 
-def step_outcome(method: str, step: Any, name: str) -> StepOutcome:
+def step_outcome(method: str, step: Any, name: str, consistency: Result | None = None) -> StepOutcome:
     """What a fitted step did as plain values, under the name that the policy calls it."""
     parameters = {
         name: list(value) if isinstance(value, tuple) else value for name, value in step.method.parameters().items()
@@ -174,6 +178,9 @@ def step_outcome(method: str, step: Any, name: str) -> StepOutcome:
         figures=figures.to_dict() if figures else None,
         about=About.model_validate(figures.described()) if figures else None,
         exhibits=dict(figures.exhibits) if figures else {},
+        for_analysts=step.for_analysts(),
+        consistency=consistency.to_dict() if consistency else None,
+        consistency_exhibits=dict(consistency.exhibits) if consistency else {},
         solution_exhibits=dict(step.solution_exhibits),
     )
 
@@ -181,4 +188,5 @@ def step_outcome(method: str, step: Any, name: str) -> StepOutcome:
 def _public_step(step: StepOutcome) -> dict[str, Any]:
     parameters = {name: value for name, value in step.parameters.items() if name not in step.withheld}
     public = {"method": step.method, "parameters": parameters, "statement": step.statement}
+    public |= {"for_analysts": step.for_analysts} if step.for_analysts else {}
     return public | ({"solution": step.solution} if step.solution else {})

@@ -244,7 +244,8 @@ def understood(text: JobText) -> Job:
     file = file.model_copy(update={"columns": roles})
     methods = tuple(_method(text, number, dict(step), roles) for number, step in enumerate(file.mask))
     steps = tuple(_label(text, ("mask", n), step, step["method"]) for n, step in enumerate(file.mask))
-    measures = tuple(_measure(text, number, dict(step), file.columns) for number, step in enumerate(file.measure))
+    numeric = _numeric_weights(roles, methods)
+    measures = tuple(_measure(text, number, dict(step), roles, numeric) for number, step in enumerate(file.measure))
     names = [measure.name for measure in measures]
     for number, name in enumerate(names):
         _refuse_reserved(text, ("measure", number), name)
@@ -269,6 +270,12 @@ def _check_filter(text: JobText, key: str, given: str | None) -> None:
             row_filter(given)
     except JobError as error:
         raise JobError(text.error((key,), str(error))) from None
+
+
+def _numeric_weights(roles: Roles, methods: Sequence[Any]) -> list[str]:
+    """The weights that measures take by themselves: those that are released as numbers."""
+    labels = {name for method in methods for group in method.required_groups for name in group}
+    return [name for name in roles.weight if name not in labels]
 
 
 def _refuse_reserved(text: JobText, path: KeyPath, name: str) -> None:
@@ -297,7 +304,7 @@ def _method(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> A
         raise JobError(text.error(path, str(error))) from None
 
 
-def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> MeasureRequest:
+def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles, weights: Sequence[str]) -> MeasureRequest:
     path: KeyPath = ("measure", number)
     name = step.pop("measure", None)
     measure = _choice(text, path, name, "measure", MEASURES, find_measure)
@@ -307,6 +314,8 @@ def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> 
     if isinstance(columns, list) and (not columns or len(set(map(str, columns))) < len(columns)):
         raise JobError(text.error((*path, "columns"), "must be a list of one or more different columns."))
     declared = {key: getattr(roles, role) for key, role in measure.roles.items() if key not in step}
+    if "weight" in declared and "weighted" in measure.parameters:
+        declared["weight"] = list(weights)
     parameters = _validated(parameter_model(measure.function), declared | step, text, path)
     return MeasureRequest(label, str(name), dict(parameters))
 

@@ -58,6 +58,7 @@ class MeasureOutcome(_OutcomePart):
     """What the numbers mean, in a sentence or two."""
     about: About
     """What the measure is."""
+    first: SkipJsonSchema[bool] = Field(False, exclude=True, repr=False)
     shares: SkipJsonSchema[list[str]] = Field([], exclude=True, repr=False)
     exhibits: Exhibits = Field({}, exclude=True, repr=False)
 
@@ -79,10 +80,15 @@ class StepOutcome(_OutcomePart):
     """What it does not protect against."""
     figures: dict[str, Any] | None
     """The method's own figures, if it has any; a policy may name the judged ones."""
+    for_analysts: list[str] = []
+    """What an analyst of the release must know to use it."""
+    consistency: dict[str, Any] | None = None
+    """What the step did to zeros, missing values and edit rules of the numbers that it masks: before and after it."""
     name: SkipJsonSchema[str] = Field("", exclude=True, repr=False)
     about: SkipJsonSchema[About | None] = Field(None, exclude=True, repr=False)
     exhibits: Exhibits = Field({}, exclude=True, repr=False)
     solution_exhibits: Exhibits = Field({}, exclude=True, repr=False)
+    consistency_exhibits: Exhibits = Field({}, exclude=True, repr=False)
 
 
 class RuleOutcome(_OutcomePart):

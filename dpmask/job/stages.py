@@ -26,7 +26,9 @@ from dpmask.job.model import Job
 from dpmask.job.outcome import Resumed
 from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared, in_the_way, prepare
 from dpmask.job.series import CheckedSeries
+from dpmask.job.steps_account import by_step, zeros_masked
 from dpmask.lake.storage import Place
+from dpmask.measures.utility.consistency import Consistency
 from dpmask.release.attestation import attestation
 from dpmask.release.folder import BlockFiles, Folder, StagedFile
 from dpmask.release.gate import closed
@@ -112,7 +114,9 @@ def _release(this: JobRun, prepared: Prepared, checkpoint: Checkpoint) -> None:
     with checkpoint.journal(resume=this.resume) as journal:
         done = mask_and_measure(this, prepared, folder, compared=True)
         with recorder.during("decide"):
-            found = account(prepared, done.fitted, done.masked.rows, done.decision, done.compared.leverages)
+            found = account(
+                prepared, done.fitted, done.masked.rows, done.decision, done.compared.leverages, done.consistency
+            )
             (folder / _REPORT).write(report_page(vars(found), done.compared).encode())
             recorder.add(
                 report=(folder / _REPORT).full_url,
@@ -160,6 +164,8 @@ class Measured:
     decision: Decision
     compared: ComparedTables
     """Distributions and correlations, if they were asked for."""
+    consistency: Sequence[Consistency | None] = ()
+    """What each step did to zeros, missing values and edit rules, if it was asked for."""
     series: CheckedSeries | None = None
     rows: dict[str, Any] | None = None
     """What the ledger keeps of each person, where releases of a series cannot be counted exactly."""
@@ -193,9 +199,11 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
     with this.recorder.during("measure"):
         masked = staged_table(table, prepared.columns, folder)
         decision = measure_and_judge(prepared.job, prepared.lake, masked, fitted, series)
-        this.recorder.add(warnings=[*warned, *decision.untried])
+        steps = by_step(prepared.lake, masked, fitted, decision.results) if compared else []
+        zeros = zeros_masked(prepared.job, steps) if steps else []
+        this.recorder.add(warnings=[*warned, *zeros, *decision.untried])
     compared_tables = found.result(*summaries) if found else ComparedTables()
-    return Measured(fitted, folder, files, table, decision, compared_tables, series)
+    return Measured(fitted, folder, files, table, decision, compared_tables, steps, series)
 
 
 def _staging_folder(job: Job, own: Place, table: Table, key: Subkey) -> Folder:

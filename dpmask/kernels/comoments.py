@@ -31,7 +31,10 @@ _STRIP = 1 << 8  # rows whose powers stay in the fastest one
 
 
 class CoMoments(NamedTuple):
-    """Present values, infinite ones and range of each column; of each pair its centres and sums (powers x pairs)."""
+    """Present values, infinite ones and range of each column; of each pair its centres and sums (powers x pairs).
+
+    Records may weigh: then sums are weighted, and ``squared`` has the sums of squared weights.
+    """
 
     values: Counts
     infinite: Counts
@@ -39,6 +42,7 @@ class CoMoments(NamedTuple):
     high: Floats
     center: Floats
     sums: Floats
+    squared: Floats
 
     def sum(self, p: int, q: int) -> Floats:
         """For columns i and j the sum of (x_i - c_ij)^p (x_j - c_ji)^q over the records with both."""
@@ -48,14 +52,22 @@ class CoMoments(NamedTuple):
     def moments(self) -> Moments:
         """Each column's own count, mean, squared deviations and range."""
         total, squares = self.sum(1, 0).diagonal(), self.sum(1, 1).diagonal()
-        step, center = total / np.maximum(self.values, 1), self.center.diagonal()
+        weight = _or_one(self.sum(0, 0).diagonal())
+        step, center = total / weight, self.center.diagonal()
         mean = center + step
         rest = (center - mean) + step
-        return Moments(self.values, mean, rest, squares - total * step, self.low, self.high, self.infinite)
+        squares = (squares - total * step) * (np.maximum(self.values, 1) / weight)
+        return Moments(self.values, mean, rest, squares, self.low, self.high, self.infinite)
+
+    @property
+    def effective(self) -> Floats:
+        """Kish's effective size of each pair of columns, (sum w)^2 / sum w^2: the number of records, unweighted."""
+        weight = self.sum(0, 0)
+        return weight * (weight / _or_one(self.squared))
 
     def central(self, p: int, q: int) -> Floats:
         """mu_pq of each pair of columns: about the means of its own records, divided by their number."""
-        count = np.maximum(self.sum(0, 0), 1.0)
+        count = _or_one(self.sum(0, 0))
         mean = self.sum(1, 0) / count
         return _moved(self, -mean, -mean.T, p, q) / count
 
@@ -64,15 +76,22 @@ class CoMoments(NamedTuple):
         """Correlations of the pairs of columns; NaN where one of them is constant in the records that have both."""
         with np.errstate(over="ignore", invalid="ignore"):
             mu20 = self.central(2, 0)
-            rounding = _ROUNDING * self.sum(2, 0) / np.maximum(self.sum(0, 0), 1.0)
+            rounding = _ROUNDING * self.sum(2, 0) / _or_one(self.sum(0, 0))
             deviation = np.sqrt(np.where(mu20 > rounding, mu20, np.nan))
             return self.central(1, 1) / (deviation * deviation.T)
 
 
-def comoments(columns: Sequence[Floats], order: int) -> CoMoments:
+def comoments(columns: Sequence[Floats], order: int, weights: Floats | None = None) -> CoMoments:
     """One block's moments up to order 2 or 4, given as its columns; NaN is a missing value."""
     with np.errstate(over="ignore", invalid="ignore"):  # values near the largest double have no moments
-        return _without_gaps(columns, order) or _with_gaps(columns, order)
+        if weights is not None:
+            return _with_gaps(columns, order, weights)
+        return _without_gaps(columns, order) or _with_gaps(columns, order, np.ones(len(columns[0])))
+
+
+def _or_one(weight: Floats) -> Floats:
+    """What to divide by: 1 where nothing was summed."""
+    return np.where(weight > 0.0, weight, 1.0)
 
 
 def _without_gaps(columns: Sequence[Floats], order: int) -> CoMoments | None:
@@ -93,7 +112,8 @@ def _without_gaps(columns: Sequence[Floats], order: int) -> CoMoments | None:
     for power, product in ((2, 3), (4, 6), (5, 7)):  # a column's powers are its products with itself
         sums[power] = sums[product].diagonal()[:, None]
     centers = np.repeat(center[:, None], count, axis=1)
-    return CoMoments(np.full(count, size), np.zeros(count, np.int64), low, high, centers, sums[: len(_OF_ORDER[order])])
+    values, infinite = np.full(count, size), np.zeros(count, np.int64)
+    return CoMoments(values, infinite, low, high, centers, sums[: len(_OF_ORDER[order])], sums[0].copy())
 
 
 def _about_mean(values: Floats) -> float:
@@ -107,27 +127,30 @@ def _about_mean(values: Floats) -> float:
     return float(some[0] if (some == some[0]).all() else some.mean())
 
 
-def _with_gaps(columns: Sequence[Floats], order: int) -> CoMoments:
-    """The moments where values are missing or infinite: each pair of columns has its own records."""
-    count = len(columns)
+def _with_gaps(columns: Sequence[Floats], order: int, weights: Floats) -> CoMoments:
+    """The moments where values are missing or infinite, or records weigh: each pair of columns has its own records."""
+    count, squared = len(columns), np.zeros((len(columns),) * 2)
     present = np.array([np.isfinite(values) for values in columns])
     center = _pair_means(columns, present)
     low, high, sums = np.full(count, np.inf), np.full(count, -np.inf), np.zeros((len(_POWERS), count, count))
-    for tile, there in _tiles(columns, present):
+    for tile, there, weight in _tiles(columns, present, weights):
         np.minimum(low, np.where(there, tile, np.inf).min(axis=1), out=low)
         np.maximum(high, np.where(there, tile, -np.inf).max(axis=1), out=high)
-        _add_pairs(tile, there, center, order > _LEAST_ORDER, sums)
+        _add_pairs(tile, there, weight, center, order > _LEAST_ORDER, sums)
+        squared += np.einsum("ik,jk->ij", there * weight**2, there)
     infinite = np.array([np.isinf(values).sum() for values in columns])
-    return CoMoments(present.sum(axis=1), infinite, low, high, center, sums[: len(_OF_ORDER[order])])
+    return CoMoments(present.sum(axis=1), infinite, low, high, center, sums[: len(_OF_ORDER[order])], squared)
 
 
-def _tiles(columns: Sequence[Floats], present: NDArray[np.bool_]) -> Iterator[tuple[Floats, Floats]]:
-    """Some rows at a time: the values, 0 where there is none, and 1 where there is one."""
+def _tiles(
+    columns: Sequence[Floats], present: NDArray[np.bool_], weights: Floats
+) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """Some rows at a time: the values, 0 where there is none, 1 where there is one, and the weights."""
     for start in range(0, len(columns[0]), _TILE):
         there = present[:, start : start + _TILE]
         tile = np.array([values[start : start + _TILE] for values in columns])
         tile[~there] = 0.0
-        yield tile, there.astype(np.float64)
+        yield tile, there.astype(np.float64), weights[start : start + _TILE]
 
 
 def _pair_means(columns: Sequence[Floats], present: NDArray[np.bool_]) -> Floats:
@@ -137,6 +160,8 @@ def _pair_means(columns: Sequence[Floats], present: NDArray[np.bool_]) -> Floats
     """
     count = len(columns)
     first = np.zeros((count, count))
+    if not len(columns[0]):
+        return first
     for i in range(count):
         for j in range(i + 1):
             both = present[i] & present[j]
@@ -144,7 +169,7 @@ def _pair_means(columns: Sequence[Floats], present: NDArray[np.bool_]) -> Floats
             if both[place]:
                 first[i, j], first[j, i] = columns[i][place], columns[j][place]
     sums = np.zeros((2, count, count))
-    for tile, there in _tiles(columns, present):
+    for tile, there, _ in _tiles(columns, present, np.ones(len(columns[0]))):
         _add_distances(tile, there, first, sums)
     return first + sums[1] / np.maximum(sums[0], 1.0)
 
@@ -168,18 +193,18 @@ def _add_distances(tile: Floats, there: Floats, first: Floats, sums: Floats) -> 
 
 
 @compiled()
-def _add_pairs(tile: Floats, there: Floats, center: Floats, higher: bool, sums: Floats) -> None:
-    """Add the powers and products of the deviations of two columns, over the records that have both."""
+def _add_pairs(tile: Floats, there: Floats, weight: Floats, center: Floats, higher: bool, sums: Floats) -> None:
+    """Add the weighted powers and products of the deviations of two columns, over the records that have both."""
     for i in range(len(tile)):
         for j in range(len(tile)):
             c, d = center[i, j], center[j, i]
-            s00, s10, s20, s11 = _lower_sums(tile[i], tile[j], there[i], there[j], c, d)
+            s00, s10, s20, s11 = _lower_sums(tile[i], tile[j], there[i], there[j], weight, c, d)
             sums[0, i, j] += s00
             sums[1, i, j] += s10
             sums[2, i, j] += s20
             sums[3, i, j] += s11
             if higher:
-                s30, s40, s21, s22, s31 = _higher_sums(tile[i], tile[j], there[i], there[j], c, d)
+                s30, s40, s21, s22, s31 = _higher_sums(tile[i], tile[j], there[i], there[j], weight, c, d)
                 sums[4, i, j] += s30
                 sums[5, i, j] += s40
                 sums[6, i, j] += s21
@@ -188,29 +213,32 @@ def _add_pairs(tile: Floats, there: Floats, center: Floats, higher: bool, sums: 
 
 
 @compiled(part=True)
-def _lower_sums(x: Floats, y: Floats, has_x: Floats, has_y: Floats, c: float, d: float) -> tuple[float, ...]:
+def _lower_sums(x: Floats, y: Floats, has_x: Floats, has_y: Floats, w: Floats, c: float, d: float) -> tuple[float, ...]:
     s00 = s10 = s20 = s11 = 0.0
     for row in range(len(x)):
         both = has_x[row] * has_y[row]
         a, b = (x[row] - c) * both, (y[row] - d) * both
-        s00 += both
-        s10 += a
-        s20 += a * a
-        s11 += a * b
+        weighed = w[row] * a
+        s00 += w[row] * both
+        s10 += weighed
+        s20 += weighed * a
+        s11 += weighed * b
     return s00, s10, s20, s11
 
 
 @compiled(part=True)
-def _higher_sums(x: Floats, y: Floats, has_x: Floats, has_y: Floats, c: float, d: float) -> tuple[float, ...]:
+def _higher_sums(
+    x: Floats, y: Floats, has_x: Floats, has_y: Floats, w: Floats, c: float, d: float
+) -> tuple[float, ...]:
     s30 = s40 = s21 = s22 = s31 = 0.0
     for row in range(len(x)):
         both = has_x[row] * has_y[row]
         a, b = (x[row] - c) * both, (y[row] - d) * both
-        square, product = a * a, a * b
+        square, product = w[row] * a * a, a * b
         s30 += square * a
-        s40 += square * square
+        s40 += square * a * a
         s21 += square * b
-        s22 += product * product
+        s22 += w[row] * product * product
         s31 += square * product
     return s30, s40, s21, s22, s31
 
@@ -270,7 +298,7 @@ def merge_comoments(left: CoMoments, right: CoMoments) -> CoMoments:
     values = left.values + right.values
     with np.errstate(over="ignore", invalid="ignore"):
         some, more = left.sum(0, 0), right.sum(0, 0)
-        center = left.center + (right.center - left.center) * (more / np.maximum(some + more, 1.0))
+        center = left.center + (right.center - left.center) * (more / _or_one(some + more))
         center = np.where(more == 0, left.center, np.where(some == 0, right.center, center))
         sums = _recentred(left, center) + _recentred(right, center)
     return CoMoments(
@@ -280,6 +308,7 @@ def merge_comoments(left: CoMoments, right: CoMoments) -> CoMoments:
         np.maximum(left.high, right.high),
         center,
         sums,
+        left.squared + right.squared,
     )
 
 

@@ -57,14 +57,16 @@ def compositions(rows: RowKeys, starts: Counts) -> RowKeys:
 def masked_rows(codes: Sequence[Codes], nodes: Sequence[NDArray[np.int32]]) -> RowKeys:
     """The keys of rows of codes that are masked to nodes, column by column.
 
-    Rows that may be are mostly few: then each is numbered by its nodes, and has its key computed once.
+    Rows of codes that may be, or at least rows of nodes, are mostly few: each then has its key computed once, and is
+    looked up by its number.
     """
-    bases = [int(each.max(initial=0)) + 1 for each in nodes]
-    if math.prod(bases) > min(_FEW, len(codes[0])):
+    few = min(_FEW, len(codes[0]))
+    sizes, bases = [len(each) for each in nodes], [int(each.max(initial=0)) + 1 for each in nodes]
+    if math.prod(sizes) <= few:
+        return _hashed(list(np.indices(sizes).reshape(len(sizes), -1)), nodes).at(_numbers(codes, sizes))
+    if math.prod(bases) > few:
         return _hashed(codes, nodes)
-    numbers = np.zeros(len(codes[0]), np.int32)
-    for base, column, each in zip(bases, codes, nodes, strict=True):
-        numbers = numbers * np.int32(base) + each[column]
+    numbers = _numbers([each[column] for column, each in zip(codes, nodes, strict=True)], bases)
     example = np.full(math.prod(bases), -1, np.int64)
     example[numbers] = np.arange(len(numbers))
     there = np.flatnonzero(example >= 0)
@@ -73,7 +75,16 @@ def masked_rows(codes: Sequence[Codes], nodes: Sequence[NDArray[np.int32]]) -> R
     return _hashed([column[example[there]] for column in codes], nodes).at(place[numbers])
 
 
-def _hashed(codes: Sequence[Codes], nodes: Sequence[NDArray[np.int32]]) -> RowKeys:
+def _numbers(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.intp]:
+    """One number for each row."""
+    numbers = np.zeros(len(columns[0]), np.intp)
+    for size, column in zip(sizes, columns, strict=True):
+        numbers *= size
+        numbers += column
+    return numbers
+
+
+def _hashed(codes: Sequence[NDArray[Any]], nodes: Sequence[NDArray[np.int32]]) -> RowKeys:
     """Words of nodes are looked up, and added."""
     rows = [np.zeros(len(codes[0]), np.uint64) for _ in range(2)]
     for place, (column, each) in enumerate(zip(codes, nodes, strict=True)):

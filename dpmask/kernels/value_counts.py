@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpmask.kernels.arrays import Counts, Words
+from dpmask.kernels.arrays import Counts, Integers, Words
 
 MOST_VALUES = 1 << 16
 
@@ -39,7 +39,12 @@ class ValueCounts(NamedTuple):
         return counts
 
 
-def value_counts(keys: Words, most: int = MOST_VALUES) -> ValueCounts:
-    """One block's counts."""
-    found, counts = np.unique(keys, return_counts=True)
+def value_counts(keys: Words, most: int = MOST_VALUES, weights: Integers | None = None) -> ValueCounts:
+    """One block's counts; with weights a record counts so many times."""
+    if weights is None:
+        found, counts = np.unique(keys, return_counts=True)
+    else:
+        found, inverse = np.unique(keys, return_inverse=True)
+        counts = np.zeros(len(found), np.int64)
+        np.add.at(counts, inverse, weights)
     return ValueCounts(found[: most + 1], counts[: most + 1], most)

@@ -1,8 +1,9 @@
-"""A synthetic census lake of any size, for trying things out and for measuring them.
+"""A synthetic census lake of any size, or one of tax units, for trying things out and for measuring them.
 
 A record's values follow from the seed and its position alone: the same people stand in a lake of one file or of a
-thousand, and a smaller lake is the beginning of a larger one (its last household may be cut off). The people are
-invented, see dpmask.kernels.census. One task writes one file, a row group at a time; memory per task: one row group.
+thousand, and a smaller lake is the beginning of a larger one (its last household may be cut off). All of it is
+invented, see dpmask.kernels.census and dpmask.kernels.tax_units. One task writes one file, a row group at a time;
+memory per task: one row group.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,7 +22,7 @@ from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, make_key, record_uniforms
 from dpmask.engine.tasks import Block
 from dpmask.errors import InputError, JobError, TargetError
-from dpmask.kernels import census
+from dpmask.kernels import census, tax_units
 from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.lake.reading import open_parquet
 from dpmask.lake.storage import Place
@@ -48,7 +50,34 @@ _TYPES = {
     "hours": pa.int32(),
     "weight": pa.float64(),
 }
-_SCHEMA = pa.schema(list(_TYPES.items()))
+_UNIT_NAMES = {"status": tax_units.STATUSES, "region": census.REGIONS}
+_UNIT_TYPES = {
+    **dict.fromkeys(tax_units.TaxUnits._fields, pa.int64()),
+    **dict.fromkeys(_UNIT_NAMES, pa.dictionary(pa.int8(), pa.string())),
+    "age": pa.int32(),
+    "weight": pa.float64(),
+}
+CENSUS, TAX_UNITS = "census", "tax_units"
+KINDS = (CENSUS, TAX_UNITS)
+
+
+class _Kind(NamedTuple):
+    """What a lake holds: the names of its categories, its types and what is numbered."""
+
+    names: Mapping[str, Sequence[str]]
+    types: Mapping[str, Any]
+    numbers: Sequence[str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of its files."""
+        return pa.schema(list(self.types.items()))
+
+
+_KINDS = {
+    CENSUS: _Kind(_NAMES, _TYPES, ("person_id", "household_id")),
+    TAX_UNITS: _Kind(_UNIT_NAMES, _UNIT_TYPES, ("unit_id",)),
+}
 
 
 class Generated(NamedTuple):
@@ -68,9 +97,14 @@ class _Census:
     files: int
     seed: int
     nulls: bool
+    kind: str = CENSUS
     format: int = FORMAT
 
     def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise JobError(f"{_WHO}: kind must be {' or '.join(KINDS)}; got {self.kind!r}.")
+        if self.nulls and self.kind != CENSUS:
+            raise JobError(f"{_WHO}: nulls are those of a census; {self.kind} have none.")
         for name in ("rows", "files"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -83,6 +117,12 @@ class _Census:
         if self.files > most:
             reason = "each file holds a row" if most == self.rows else "names have five digits"
             raise JobError(f"{_WHO}: files must be <= {most}, as {reason}; got {self.files}. Ask for fewer files.")
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What is written into the lake; that of a census as ever."""
+        found = asdict(self)
+        return found if self.kind != CENSUS else {name: found[name] for name in found if name != "kind"}
 
     @property
     def names(self) -> list[str]:
@@ -99,17 +139,20 @@ class _File:
     rows: int
     key: Subkey
     nulls: bool
+    kind: str
 
 
-def generate_lake(target: str, *, rows: int, files: int, seed: int, nulls: bool = False) -> Generated:
-    """Write a census of ``rows`` people into the folder ``target``, evenly into ``files`` files.
+def generate_lake(
+    target: str, *, rows: int, files: int, seed: int, nulls: bool = False, kind: str = CENSUS
+) -> Generated:
+    """Write a census of ``rows`` people, or as many tax units, into the folder ``target``, evenly into ``files`` files.
 
     With ``nulls``, what is not asked of children and a few percent of all answers are null. A lake that stands there
     already, made with the same parameters, is left as it is; what a killed run left behind is written again; a folder
     with anything else in it is refused.
     """
-    wanted = _Census(rows, files, seed, nulls)
-    key = make_key(_WHO, seed=seed).subkey("census")
+    wanted = _Census(rows, files, seed, nulls, kind)
+    key = make_key(_WHO, seed=seed).subkey(kind)
     place = Place(target)
     leftovers = _leftovers(place, wanted)
     if leftovers is None:
@@ -117,11 +160,11 @@ def generate_lake(target: str, *, rows: int, files: int, seed: int, nulls: bool 
     place.remove(leftovers)
     firsts = [rows * number // files for number in range(files + 1)]
     blocks = [
-        Block(first, end - first, _File((place / name).full_url, first, end - first, key, nulls))
+        Block(first, end - first, _File((place / name).full_url, first, end - first, key, nulls, kind))
         for name, first, end in zip(wanted.names, firsts, firsts[1:], strict=False)
     ]
     Collection(blocks).map(_write_file, "generate")
-    (place / MARK).write(json.dumps(asdict(wanted), indent=1).encode())
+    (place / MARK).write(json.dumps(wanted.described, indent=1).encode())
     return Generated(target, rows, files, fresh=True)
 
 
@@ -153,7 +196,7 @@ def _in_the_way(place: Place, what: str) -> TargetError:
 
 def _is_of(mark: Place, wanted: _Census) -> bool:
     try:
-        return bool(json.loads(mark.read()) == asdict(wanted))
+        return bool(json.loads(mark.read()) == wanted.described)
     except ValueError:
         return False
 
@@ -170,23 +213,36 @@ def _is_generated(place: Place) -> bool:
 def _write_file(file: _File) -> None:
     """One file, row group by row group."""
     end = file.first + file.rows
-    with Place(file.url).replaced() as sink, _writer(sink) as writer:
+    kind = _KINDS[file.kind]
+    with Place(file.url).replaced() as sink, _writer(sink, kind) as writer:
         for start in range(file.first, end, GROUP_ROWS):
-            writer.write_table(_people(file.key, start, min(GROUP_ROWS, end - start), file.nulls), GROUP_ROWS)
+            count = min(GROUP_ROWS, end - start)
+            made = (
+                _people(file.key, start, count, file.nulls) if file.kind == CENSUS else _units(file.key, start, count)
+            )
+            writer.write_table(made, GROUP_ROWS)
         writer.add_key_value_metadata(_ORIGIN)
 
 
-def _writer(sink: IO[bytes]) -> pq.ParquetWriter:
+def _writer(sink: IO[bytes], kind: _Kind) -> pq.ParquetWriter:
     """Strings come as dictionaries, which are quick to encode; without Arrow's own schema they read as strings."""
     return pq.ParquetWriter(
         sink,
-        _SCHEMA,
+        kind.schema,
         compression="zstd",
         compression_level=1,
-        use_dictionary=list(_NAMES),
-        column_encoding=dict.fromkeys(("person_id", "household_id"), "DELTA_BINARY_PACKED"),
+        use_dictionary=list(kind.names),
+        column_encoding=dict.fromkeys(kind.numbers, "DELTA_BINARY_PACKED"),
         store_schema=False,
     )
+
+
+def _units(key: Subkey, first: int, count: int) -> pa.Table:
+    """Make the tax units first..first+count-1."""
+    kind = _KINDS[TAX_UNITS]
+    draws = {name: record_uniforms(key.subkey(name), first, count) for name in tax_units.DRAWS}
+    units = tax_units.make_units(first, draws)._asdict()
+    return pa.table({name: _column(kind, name, values, None) for name, values in units.items()}, schema=kind.schema)
 
 
 def _people(key: Subkey, first: int, count: int, nulls: bool) -> pa.Table:
@@ -201,14 +257,14 @@ def _people(key: Subkey, first: int, count: int, nulls: bool) -> pa.Table:
     missing = census.unanswered(people.age, draws(census.ANSWER_DRAWS)) if nulls else {}
     rows = slice(skip, skip + count)
     columns = {
-        name: _column(name, values[rows], missing[name][rows] if name in missing else None)
+        name: _column(_KINDS[CENSUS], name, values[rows], missing[name][rows] if name in missing else None)
         for name, values in people._asdict().items()
     }
-    return pa.table(columns, schema=_SCHEMA)
+    return pa.table(columns, schema=_KINDS[CENSUS].schema)
 
 
-def _column(name: str, values: Integers | Floats, missing: Flags | None) -> pa.Array:
-    if name in _NAMES:
+def _column(kind: _Kind, name: str, values: Integers | Floats, missing: Flags | None) -> pa.Array:
+    if name in kind.names:
         numbers = pa.array(values, pa.int8(), mask=missing)
-        return pa.DictionaryArray.from_arrays(numbers, pa.array(_NAMES[name], pa.string()))
-    return pa.array(values, _TYPES[name], mask=missing)
+        return pa.DictionaryArray.from_arrays(numbers, pa.array(kind.names[name], pa.string()))
+    return pa.array(values, kind.types[name], mask=missing)

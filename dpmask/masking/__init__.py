@@ -7,6 +7,7 @@ from typing import Any
 from dpmask.registry import loaded
 
 METHODS = {
+    "calibrated_weights": "dpmask.masking.calibrated_weights:CalibratedWeights",
     "fuzzy_microaggregation": "dpmask.masking.microaggregation.fuzzy:FuzzyMicroaggregation",
     "ipso": "dpmask.masking.synthesis.ipso:IPSO",
     "membership_transform": "dpmask.masking.membership_transform:MembershipTransform",

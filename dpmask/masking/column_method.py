@@ -45,6 +45,11 @@ class StratifiedColumnMethod(ColumnMethod[Fitted], ABC):
         object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
         _ = self.strata
 
+    @property
+    def masks_zeros(self) -> bool:
+        """Whether it could keep zeros where they are, and does not."""
+        return self.zeros != "keep"
+
     @cached_property
     def strata(self) -> Strata:
         """The strata that are masked by themselves."""

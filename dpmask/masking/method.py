@@ -103,6 +103,11 @@ class Method(ABC, Generic[Fitted]):
         return ()
 
     @property
+    def masks_zeros(self) -> bool:
+        """Whether it could keep zeros where they are, and does not."""
+        return False
+
+    @property
     def judged(self) -> tuple[str, ...]:
         """The figures that a policy may name."""
         return self.figures.judged if self.figures is not None else ()
@@ -289,6 +294,10 @@ class FittedMethod(ABC):
     @abstractmethod
     def weaknesses(self) -> list[str]:
         """What the data holder must know that it does not protect against."""
+
+    def for_analysts(self) -> list[str]:
+        """What an analyst of the release must know to use it: which totals are exact, what is inflated or weakened."""
+        return []
 
     def warnings(self) -> list[str]:
         """What is wrong with this fit, and what to do about it."""

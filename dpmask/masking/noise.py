@@ -308,6 +308,22 @@ class FittedNoise(FittedMethod):
             + "".join(self._particulars())
         )
 
+    def for_analysts(self) -> list[str]:
+        """How much variances are inflated and correlations attenuated."""
+        names, factor = ", ".join(self.method.columns), 1 + self.method.scale**2
+        correlated = (
+            f"correlations among them are kept, those with other columns must be multiplied by {factor**0.5:.4g}"
+            if self.mixing is not None
+            else f"correlations between two of them must be multiplied by {factor:.4g}, those with other columns by "
+            f"{factor**0.5:.4g}"
+        )
+        strata = " within strata" if self.method.by else ""
+        biased = f" Means of {', '.join(self.bias)} are biased, as stated." if self.bias else ""
+        return [
+            f"Variances of {names} are inflated: divide them by {factor:.4g}{strata}; {correlated}; slopes of "
+            f"regressions on one of them by {factor:.4g}. Totals and means are unbiased, and none is exact.{biased}"
+        ]
+
     def _particulars(self) -> list[str]:
         """What differs by strata, zeros and bounds."""
         found = []

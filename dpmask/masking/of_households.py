@@ -85,6 +85,11 @@ class OfHouseholds(Method["FittedOfHouseholds"]):
         return (self.household, *self.method.reads)
 
     @property
+    def masks_zeros(self) -> bool:
+        """Whether the method could keep zeros, and does not."""
+        return self.method.masks_zeros
+
+    @property
     def rules(self) -> Sequence[str]:
         """The constraints that it keeps."""
         return self.method.rules
@@ -189,6 +194,11 @@ class FittedOfHouseholds(FittedMethod):
         """What the data holder must know."""
         shared = "Members of a household share these values, by which they may be put together."
         return [*self.fitted.weaknesses(), shared]
+
+    def for_analysts(self) -> list[str]:
+        """What the method says; its totals are those of households."""
+        found: list[str] = self.fitted.for_analysts()
+        return found
 
     def warnings(self) -> list[str]:
         """Those of the method."""

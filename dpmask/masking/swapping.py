@@ -217,6 +217,15 @@ class FittedSwapping(FittedMethod):
             "columns are weaker." + self._particulars()
         )
 
+    def for_analysts(self) -> list[str]:
+        """What is exact, and what is weakened."""
+        names, by = ", ".join(self.method.columns), ", ".join(one.column for one in self.method.strata.classings)
+        where = f" and within {by}" if by else ""
+        return [
+            f"Distributions, totals and quantiles of {names} (unweighted) are exact overall{where}; correlations with "
+            "other columns are attenuated, and totals by any other column, or weighted, are not exact."
+        ]
+
     def _particulars(self) -> str:
         """What differs by strata and zeros."""
         names = ", ".join(one.column for one in self.method.strata.classings)

@@ -20,6 +20,7 @@ MEASURES = {
     "hellinger": f"{_LOSS}.hellinger",
     "consistency": f"{_LOSS}.consistency",
     "totals": f"{_LOSS}.totals",
+    "tails": f"{_LOSS}.tails",
     "propensity": f"{_LOSS}.propensity",
     "cluster_distance": f"{_LOSS}.cluster_distance",
     "partition_agreement": f"{_LOSS}.partition_agreement",

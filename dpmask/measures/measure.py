@@ -122,7 +122,9 @@ class Measure(Generic[Found]):
     def require(self, schema: Any, parameters: Mapping[str, Any], who: str) -> None:
         """Refuse columns that do not fit the schema."""
         if self.check is None:
-            require_numeric(schema, parameters.get("columns", ()), who)
+            weight = parameters.get("weight") if parameters.get("weighted", True) else None
+            weights = [weight] if isinstance(weight, str) else list(weight or ())
+            require_numeric(schema, [*parameters.get("columns", ()), *weights], who)
         else:
             self.check(schema, **parameters)
 

@@ -84,6 +84,7 @@ class StepEntry(_Part):
     method: Name
     parameters: Parameters
     statement: Text
+    for_analysts: list[Text] = []
     solution: Parameters | None = None
 
 

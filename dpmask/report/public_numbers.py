@@ -46,6 +46,7 @@ def public_loss(found: AnyLoss, rows: int, leverage: float = 0.0) -> AnyLoss | N
 
     ``leverage`` is the largest share that one record has in the variance of one of its columns.
     """
+    rows = found.equal_records(rows)
     if found.far_values_weigh and leverage > 0:
         rows = min(rows, int(_RECORDS / (_OF_LEVERAGE * leverage)))
     if any(_exponent(_RECORDS * found.one_record(name, rows)) >= 0 for name in found.judged):

@@ -34,6 +34,9 @@ def statement(public: Mapping[str, Any], identity: str) -> str:
     if public["dropped"]:
         parts.append(f"Removed: {', '.join(public['dropped'])}.")
     parts.append(ORDERS[public["order"]])
+    advice = [line for step in public["steps"] for line in step.get("for_analysts", ())]
+    if advice:
+        parts += ["## Using the data", *(f"* {line}" for line in advice)]
     if public["information_loss"]:
         parts.append("## What was lost")
         parts += [_loss(one) for one in public["information_loss"]]

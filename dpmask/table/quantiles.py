@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,16 +22,20 @@ from dpmask.kernels.order.float_order import (
     Bracket,
     Keys,
     Positions,
+    WeighedKeys,
     count_at,
     cut_evenly,
     from_keys,
     merge_counts,
     order_keys,
+    weighed_keys,
+    whole_weights,
 )
 from dpmask.kernels.order.partial_sort import (
     Contents,
     PartialSort,
     contents_of,
+    joined_weights,
     key_ranges,
     merge_contents,
 )
@@ -48,15 +52,32 @@ Ranks = Callable[[int], Sequence[int]]
 
 
 class Sample(NamedTuple):
-    """How many values a column has, and the keys of some of them."""
+    """How many values a column has, and the keys of some of them; where records weigh, what all and each of them do."""
 
     values: int
     keys: Keys
+    total: int | None = None
+    weights: Integers | None = None
 
     @property
     def whole(self) -> bool:
         """Whether the sample is the column."""
         return len(self.keys) == self.values
+
+    @property
+    def size(self) -> int:
+        """How many values there are, each counted as often as it weighs."""
+        return self.values if self.total is None else self.total
+
+    @property
+    def unit(self) -> int:
+        """What a value weighs, about."""
+        return max(self.size // max(self.values, 1), 1)
+
+    @property
+    def ordered(self) -> WeighedKeys:
+        """The sampled keys in order."""
+        return weighed_keys(self.keys, self.weights)
 
 
 class Ordered(NamedTuple):
@@ -66,21 +87,56 @@ class Ordered(NamedTuple):
     values: Floats
 
 
-def order_statistics(table: Table, columns: Sequence[str], ranks: Ranks, label: str) -> list[Ordered]:
-    """For each column the values at the ranks that ``ranks`` names; none where the column has no value."""
-    samples = _sampled(table, columns, label)
-    wanted = [list(ranks(sample.values)) if sample.values else [] for sample in samples]
+def order_statistics(
+    table: Table, columns: Sequence[str], ranks: Ranks, label: str, weigh: Weigh | None = None
+) -> list[Ordered]:
+    """For each column the values at the ranks that ``ranks`` names; none where the column has no value.
+
+    With ``weigh`` a value counts as often as its record weighs.
+    """
+    if weigh is not None:
+        return _searched(table, columns, ranks, label, list(dict.fromkeys([*columns, weigh.column])), weigh)
+    return _searched(table, columns, ranks, label, columns, None)
+
+
+class Weigh(NamedTuple):
+    """A column of weights, and the power of two that makes them integers whose sum has 62 bits."""
+
+    column: str
+    scale: float
+
+
+def _weighing(
+    function: Callable[..., Any], count: int, place: int, scale: float, columns: Sequence[Floats], *more: Any
+) -> Any:
+    """A function of columns and weights, as one of all columns that are read."""
+    return function(columns[:count], *more, weights=whole_weights(columns[place], scale))
+
+
+def _searched(
+    table: Table, columns: Sequence[str], ranks: Ranks, label: str, reads: Sequence[str], weigh: Weigh | None
+) -> list[Ordered]:
+    def weighed(function: Callable[..., Any]) -> Callable[..., Any]:
+        if weigh is None:
+            return function
+        return partial(_weighing, function, len(columns), list(reads).index(weigh.column), weigh.scale)
+
+    draw = weighed(partial(draw_samples, sampled_share(table.rows)))
+    blocks = table.floats(reads).with_positions()
+    drawn: list[Sample] = blocks.reduce(draw, join_samples, f"{label}: sample")
+    samples = sorted_samples(drawn)
+    wanted = [list(ranks(sample.size)) if sample.size else [] for sample in samples]
     searches = [RankSearch(rows, sample) for rows, sample in zip(wanted, samples, strict=True)]
     splitters = [search.splitters() for search in searches]
     while any(len(cuts) for cuts in splitters):
-        counted = _positions(table, columns, splitters, f"{label}: count")
+        counted = table.reduce(reads, weighed(partial(count_at, splitters)), merge_counts, f"{label}: count")
         for search, cuts, found in zip(searches, splitters, counted, strict=True):
             search.narrow(cuts, found)
         splitters = [search.splitters() for search in searches]
     ranges = [key_ranges(search.ranges) for search in searches]
     if any(len(some.ends) for some in ranges):
         gathered: list[Contents] = table.reduce(
-            columns, partial(contents_of, ranges), merge_contents, f"{label}: collect"
+            reads, weighed(partial(contents_of, ranges)), merge_contents, f"{label}: collect"
         )
         for search, some, part in zip(searches, ranges, gathered, strict=True):
             search.answer(PartialSort(some, part))
@@ -114,13 +170,14 @@ class RankSearch:
     """Where the wanted ranks of one column lie: answered, or in a bracket that narrows with every count."""
 
     def __init__(self, ranks: Sequence[int], sample: Sample) -> None:
-        self.size = sample.values
+        self.size, self.unit = sample.size, sample.unit
         self.answers: dict[int, int] = {}
-        whole = Bracket(_LOWEST, _HIGHEST, 0, sample.values)
+        whole = Bracket(_LOWEST, _HIGHEST, 0, sample.size)
         self.open = dict.fromkeys(sorted(set(ranks)), whole)
         self.next = np.unique(sample.keys)
         if sample.whole:
-            self.answers = {rank: int(sample.keys[rank]) for rank in self.open}
+            ordered = sample.ordered
+            self.answers = {rank: int(ordered.keys[ordered.at(rank)]) for rank in self.open}
             self.open = {}
 
     def splitters(self) -> Keys:
@@ -130,7 +187,7 @@ class RankSearch:
         drawn, self.next = self.next, np.empty(0, np.int64)
         if len(drawn):
             return drawn
-        brackets, most = self.brackets(), current_limits().quantile_values
+        brackets, most = self.brackets(), current_limits().quantile_values * self.unit
         if sum(one.inside for one in brackets) <= most:
             return drawn
         cuts = [cut_evenly(one.low, one.high, _PARTS) for one in brackets if one.inside > most // len(brackets)]
@@ -191,16 +248,34 @@ def sampled_share(rows: int, most: int | None = None) -> float:
 
 def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:
     """Joined samples, each in order."""
-    return [Sample(one.values, np.sort(one.keys)) for one in samples]
+    return [_sorted(one) for one in samples]
+
+
+def _sorted(sample: Sample) -> Sample:
+    keys, before = sample.ordered
+    return sample._replace(keys=keys, weights=None if sample.weights is None else np.diff(before))
 
 
 def draw_samples(
-    share: float, columns: Sequence[Floats], position: Position, sizes: Sequence[int] | None = None
+    share: float,
+    columns: Sequence[Floats],
+    position: Position,
+    sizes: Sequence[int] | None = None,
+    weights: Integers | None = None,
 ) -> list[Sample]:
     """A block's share of each column's sample: the same records for any partitioning. Sizes may be known already."""
     drawn = np.flatnonzero(record_uniforms(_KEY, position.first, len(columns[0])) < share)
     sizes = [len(one) - int(np.isnan(one).sum()) for one in columns] if sizes is None else sizes
-    return [Sample(size, order_keys(_present(one[drawn]))) for one, size in zip(columns, sizes, strict=True)]
+    each = zip(columns, sizes, strict=True)
+    if weights is None:
+        return [Sample(size, order_keys(_present(one[drawn]))) for one, size in each]
+    return [_weighed_sample(one, size, drawn, weights) for one, size in each]
+
+
+def _weighed_sample(values: Floats, size: int, drawn: Integers, weights: Integers) -> Sample:
+    there = ~np.isnan(values)
+    drawn = drawn[there[drawn]]
+    return Sample(size, order_keys(values[drawn]), int(weights[there].sum()), weights[drawn])
 
 
 def placed_samples(share: float, lists: PlacedValues, position: Position) -> list[Sample]:
@@ -216,7 +291,15 @@ def _present(values: Floats) -> Floats:
 
 def join_samples(left: list[Sample], right: list[Sample]) -> list[Sample]:
     """The samples of both parts together."""
-    return [Sample(a.values + b.values, np.concatenate([a.keys, b.keys])) for a, b in zip(left, right, strict=True)]
+    return [
+        Sample(
+            a.values + b.values,
+            np.concatenate([a.keys, b.keys]),
+            None if a.total is None or b.total is None else a.total + b.total,
+            joined_weights(a.weights, b.weights),
+        )
+        for a, b in zip(left, right, strict=True)
+    ]
 
 
 def _positions(table: Table, columns: Sequence[str], splitters: Sequence[Keys], label: str) -> list[Positions]:

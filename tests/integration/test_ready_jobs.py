@@ -12,11 +12,12 @@ READY = sorted(path.parent.name for path in JOBS.glob("*/job.yaml"))
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory):
-    """A folder with a census of 20,000 people and the ready jobs."""
+    """A folder with a census of 20,000 people, 50,000 tax units, and the ready jobs."""
     from dpmask.lake.generate import generate_lake
 
     folder = tmp_path_factory.mktemp("office")
     generate_lake(str(folder / "lake"), rows=20_000, files=4, seed=1, nulls=False)
+    generate_lake(str(folder / "units"), rows=50_000, files=2, seed=1, kind="tax_units")
     (folder / "jobs").symlink_to(JOBS)
     return folder
 
@@ -28,6 +29,7 @@ def test_an_offices_usual_releases_are_there():
         "synthetic_teaching_file",
         "cluster_analysis",
         "household_survey",
+        "tax_units",
     } < set(READY)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -313,3 +314,23 @@ def test_other_storage_gets_the_same_bytes(lake):
     for path in lake.iterdir():
         assert (Place(url) / path.name).read() == path.read_bytes()
     Place(url).remove(Place(url).files())
+
+
+def test_tax_units_add_up_and_begin_alike(tmp_path):
+    """Rules hold, amounts are mostly zero, and a smaller lake is the beginning of a larger one."""
+    small, large = (
+        read_lake(generate_lake(str(tmp_path / str(rows)), rows=rows, files=files, seed=4, kind="tax_units").url)
+        for rows, files in ((500, 1), (2000, 3))
+    )
+    few, units = small.to_dask().compute(), large.to_dask().compute().reset_index(drop=True)
+    pd.testing.assert_frame_equal(few.reset_index(drop=True), units[:500])
+    amounts = ["wages", "spouse_wages", "interest", "dividends", "gains"]
+    assert (units[amounts].sum(axis=1) == units["income"]).all()
+    assert (units.loc[units["status"] != "joint", "spouse_wages"] == 0).all()
+    assert (units["dividends"] == 0).mean() > 0.8
+    assert (units["tax"] < units["income"]).mean() > 0.85
+    assert units.groupby(pd.cut(units["income"], [-1, 25_000, 1e9]))["weight"].mean().is_monotonic_decreasing
+    with pytest.raises(JobError, match="kind must be census or tax_units"):
+        generate_lake(str(tmp_path / "x"), rows=5, files=1, seed=1, kind="firms")
+    with pytest.raises(JobError, match="nulls are those of a census"):
+        generate_lake(str(tmp_path / "x"), rows=5, files=1, seed=1, kind="tax_units", nulls=True)

@@ -138,11 +138,16 @@ def test_zones_hold_what_lies_inside_and_count_their_ends():
     key = [int(k) for k in order_keys(np.array([-1.0, 2.0, 3.0, 7.0]))]
     low, high = -(1 << 63), (1 << 63) - 1
     ranges = key_ranges([(low, key[0]), (key[0], key[2]), (key[3], high)])
-    ((below, through, inside),) = contents_of([ranges], [values])
+    ((below, through, inside, _),) = contents_of([ranges], [values])
     assert from_keys(ranges.ends).tolist() == [-np.inf, -1.0, 3.0, 7.0, np.inf]
     assert (below.tolist(), through.tolist()) == ([0, 1, 4, 6, 7], [1, 2, 6, 7, 8])
     assert from_keys(inside).tolist() == [0.0, 2.0]
-    assert [len(part) for part in contents_of([key_ranges([])], [values])[0]] == [0, 0, 0]
+    assert [len(part) for part in contents_of([key_ranges([])], [values])[0][:3]] == [0, 0, 0]
+    (twice,) = contents_of([ranges], [values], np.full(len(values), 2))
+    assert (twice.below == 2 * below).all()
+    assert (twice.through == 2 * through).all()
+    assert (twice.inside == inside).all()
+    assert twice.weights.tolist() == [2, 2]
 
 
 @pytest.mark.parametrize("kind", ["continuous", "tied"])
@@ -165,7 +170,7 @@ def test_a_column_known_in_zones(kind):
     assert (found.through == np.searchsorted(ordered, ordered[inside], "right")).all()
     cuts = np.unique(keys[::100])
     (counted,) = count_at([cuts], [values])
-    kept = len(known.inside)
+    kept = len(known.inside.keys)
     assert kept <= ranges.at_most(cuts, counted, len(ordered)) <= kept + 200 * len(ranges.ends)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.arrays import Counts, Floats
+from dpmask.kernels.arrays import Counts, Floats, Integers
 from dpmask.kernels.compile import bits_of, compiled, from_bits, read_only
 from dpmask.kernels.order.edge_lookup import edge_counts, edge_lookup
 
@@ -68,9 +68,46 @@ def positions_in(keys: Keys, values: Keys) -> Positions:
     return Positions(np.searchsorted(keys, values, "left"), np.searchsorted(keys, values, "right"))
 
 
-def count_at(splitters: Sequence[Keys], columns: Sequence[Floats]) -> list[Positions]:
-    """One block's counts at each column's splitters."""
-    return [_counted(values, cuts) for values, cuts in zip(columns, splitters, strict=True)]
+def whole_weights(weights: Floats, scale: float) -> Integers:
+    """Weights as integers, multiples of 1 / scale."""
+    return np.rint(weights * scale).astype(np.int64)
+
+
+class WeighedKeys(NamedTuple):
+    """Keys of a column in order, and before each, and after the last, how much the keys before it weigh."""
+
+    keys: Keys
+    before: Integers
+
+    def positions(self, values: Keys) -> Positions:
+        """How much lies below, and how much at or below, each of some values."""
+        return Positions(*(self.before[np.searchsorted(self.keys, values, side)] for side in ("left", "right")))
+
+    def at(self, weight: int) -> int:
+        """The place of the key at which more than a weight is reached."""
+        return int(np.searchsorted(self.before, weight, "right")) - 1
+
+
+def weighed_keys(keys: Keys, weights: Integers | None) -> WeighedKeys:
+    """Keys in any order and what each weighs, all the same by default."""
+    if weights is None:
+        return WeighedKeys(np.sort(keys), np.arange(len(keys) + 1))
+    order = np.argsort(keys, kind="stable")
+    return WeighedKeys(keys[order], np.concatenate([[0], np.cumsum(weights[order])]))
+
+
+def weighed_values(values: Floats, weights: Integers) -> WeighedKeys:
+    """The values of a column that are not missing."""
+    there = ~np.isnan(values)
+    return weighed_keys(order_keys(values[there]), weights[there])
+
+
+def count_at(splitters: Sequence[Keys], columns: Sequence[Floats], weights: Integers | None = None) -> list[Positions]:
+    """One block's counts at each column's splitters; with weights a record counts so many times."""
+    each = zip(columns, splitters, strict=True)
+    if weights is None:
+        return [_counted(values, cuts) for values, cuts in each]
+    return [weighed_values(values, weights).positions(cuts) for values, cuts in each]
 
 
 def _counted(values: Floats, cuts: Keys) -> Positions:

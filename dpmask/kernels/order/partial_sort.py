@@ -13,9 +13,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.arrays import Counts, Floats
+from dpmask.kernels.arrays import Counts, Floats, Integers
 from dpmask.kernels.order.edge_lookup import edge_counts_and_rows, edge_lookup
-from dpmask.kernels.order.float_order import HIGHEST_DOUBLE, LOWEST_DOUBLE, Keys, Positions, from_keys, order_keys
+from dpmask.kernels.order.float_order import (
+    HIGHEST_DOUBLE,
+    LOWEST_DOUBLE,
+    Keys,
+    Positions,
+    from_keys,
+    order_keys,
+    weighed_keys,
+    weighed_values,
+)
 
 _NO_KEY = np.iinfo(np.int64).min  # below the keys of all doubles
 
@@ -53,11 +62,25 @@ class Contents(NamedTuple):
     below: Counts
     through: Counts
     inside: Keys
+    weights: Integers | None = None  # of the values inside
 
 
-def contents_of(ranges: Sequence[KeyRanges], columns: Sequence[Floats]) -> list[Contents]:
-    """What one block has in each column's ranges; NaN is a missing value."""
-    return [_gathered(some, values) for some, values in zip(ranges, columns, strict=True)]
+def contents_of(
+    ranges: Sequence[KeyRanges], columns: Sequence[Floats], weights: Integers | None = None
+) -> list[Contents]:
+    """What one block has in each column's ranges, NaN being a missing value; with weights a record counts so often."""
+    each = zip(ranges, columns, strict=True)
+    if weights is None:
+        return [_gathered(some, values) for some, values in each]
+    return [_weighed(some, values, weights) for some, values in each]
+
+
+def _weighed(ranges: KeyRanges, values: Floats, weights: Integers) -> Contents:
+    keys, before = found = weighed_values(values, weights)
+    place = np.searchsorted(ranges.ends, keys)
+    at_end = np.append(ranges.ends, _NO_KEY)[place] == keys
+    inside = ~at_end & np.concatenate([[False], ranges.wanted, [False]])[place]
+    return Contents(*found.positions(ranges.ends), keys[inside], np.diff(before)[inside])
 
 
 def _gathered(ranges: KeyRanges, values: Floats) -> Contents:
@@ -71,9 +94,19 @@ def _gathered(ranges: KeyRanges, values: Floats) -> Contents:
 def merge_contents(left: list[Contents], right: list[Contents]) -> list[Contents]:
     """What both parts have in the ranges."""
     return [
-        Contents(one.below + two.below, one.through + two.through, np.concatenate([one.inside, two.inside]))
+        Contents(
+            one.below + two.below,
+            one.through + two.through,
+            np.concatenate([one.inside, two.inside]),
+            joined_weights(one.weights, two.weights),
+        )
         for one, two in zip(left, right, strict=True)
     ]
+
+
+def joined_weights(left: Integers | None, right: Integers | None) -> Integers | None:
+    """The weights of both parts together, where there are any."""
+    return None if left is None or right is None else np.concatenate([left, right])
 
 
 class PartialSort:
@@ -81,7 +114,7 @@ class PartialSort:
 
     def __init__(self, ranges: KeyRanges, part: Contents) -> None:
         self.ranges, self.below, self.through = ranges, part.below, part.through
-        self.inside = np.sort(part.inside)
+        self.inside = weighed_keys(part.inside, part.weights)
 
     def covers(self, keys: Keys) -> bool:
         """Whether all these are ends, or lie in ranges."""
@@ -93,8 +126,8 @@ class PartialSort:
         """How many values lie below, and at or below, each of some keys that are covered."""
         end = np.searchsorted(self.ranges.ends, keys, "right") - 1
         is_end = self.ranges.ends[end] == keys
-        before = self.through[end] - np.searchsorted(self.inside, self.ranges.ends[end], "right")
-        low, high = (before + np.searchsorted(self.inside, keys, side) for side in ("left", "right"))
+        before = self.through[end] - self.inside.positions(self.ranges.ends[end]).through
+        low, high = (before + some for some in self.inside.positions(keys))
         return Positions(np.where(is_end, self.below[end], low), np.where(is_end, self.through[end], high))
 
     def at(self, rank: int) -> int:
@@ -102,5 +135,5 @@ class PartialSort:
         end = int(np.searchsorted(self.below, rank, "right")) - 1  # the last with at most so many values below
         if rank < self.through[end]:
             return int(self.ranges.ends[end])
-        first = int(np.searchsorted(self.inside, self.ranges.ends[end], "right"))
-        return int(self.inside[first + rank - self.through[end]])
+        first = int(self.inside.positions(self.ranges.ends[end : end + 1]).through[0])
+        return int(self.inside.keys[self.inside.at(first + rank - int(self.through[end]))])

@@ -20,6 +20,9 @@ from dpmask.kernels.keys import RowKeys, counted
 from dpmask.kernels.models import Condition, judged
 from dpmask.kernels.refinement.cells import NOBODY, Codes, Grouped, Sensitive, node_keys
 
+_ROOM, _MOST_BITS = 16, 22
+"""Places for each key, by its highest bits, in the table that a first look goes to; and how many bits, at most."""
+
 
 class Drops(NamedTuple):
     """What is dropped: for each quasi-identifier the keys of groups, sorted, all records of which are; and how many."""
@@ -50,8 +53,15 @@ class GroupSummary(NamedTuple):
 
 
 def contains(keys: RowKeys, others: RowKeys) -> Flags:
-    """Which of these keys are among the others, which are sorted: a search for each, no pass over the others."""
-    return places_among(keys, others) >= 0
+    """Which of these keys are among the others, which are sorted: a search for each that one look does not exclude."""
+    bits = min(max((_ROOM * len(others.first)).bit_length(), 1), _MOST_BITS)
+    shift = np.uint64(64 - bits)
+    taken = np.zeros(1 << bits, np.bool_)
+    taken[others.first >> shift] = True
+    maybe = np.flatnonzero(taken[keys.first >> shift])
+    found = np.zeros(len(keys.first), np.bool_)
+    found[maybe] = places_among(keys.at(maybe), others) >= 0
+    return found
 
 
 def places_among(keys: RowKeys, others: RowKeys) -> Counts:

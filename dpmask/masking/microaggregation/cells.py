@@ -10,9 +10,10 @@ table is cut. Cost grows linearly with the records; a task works on one shard.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,13 @@ from dpmask.engine.exchange import Piece
 from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Position
 from dpmask.kernels.arrays import Flags, Floats
+from dpmask.kernels.calibration import Shares
 from dpmask.kernels.cells import CellTree, count_gains, grow_tree, route, share_by_counts
 from dpmask.kernels.keys import counted_floats
 from dpmask.kernels.patterns import MISSING, THERE, ZERO, shard_firsts
 from dpmask.lake.reading import Rows
+from dpmask.masking.domains import Domains
+from dpmask.masking.microaggregation.calibrated import GroupTotals, calibrate, contributions, joined_totals
 from dpmask.masking.microaggregation.figures import CellFigures, GroupFigures, cell_figures, group_figures
 from dpmask.masking.microaggregation.variables import Variables
 from dpmask.masking.parts import Parts
@@ -52,6 +56,7 @@ class Cell(NamedTuple):
     part: int
     variables: Variables
     weights: Floats | None = None
+    domains: Integers | None = None
 
 
 class CellMethod(Protocol):
@@ -73,6 +78,20 @@ class CellMethod(Protocol):
         """How much of each centre, or of each group's row, its most important record makes up."""
 
 
+@runtime_checkable
+class CalibratedMethod(CellMethod, Protocol):
+    """A method whose rows are means of groups, which can be calibrated to totals."""
+
+    def means(self, cell: Cell) -> tuple[Integers, Floats]:
+        """The group of each record, and the groups' means in original units, before calibration and rounding."""
+
+    def shares(self, cell: Cell, groups: Integers) -> Shares:
+        """Of each group the share of its weight that lies in each domain."""
+
+    def calibrated(self, multipliers: Floats) -> CalibratedMethod:
+        """The method with calibrated means."""
+
+
 class Shards(NamedTuple):
     """How the records of some columns find their part, shard and cell."""
 
@@ -86,6 +105,8 @@ class Shards(NamedTuple):
     who: str
     weight: str | None = None
     """What records weigh by in the means of their groups."""
+    domains: Domains | None = None
+    """Those whose totals are kept."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -106,23 +127,34 @@ class Shards(NamedTuple):
 
     @property
     def reads(self) -> list[str]:
-        """The columns that are read: those of the parts, and the weight."""
-        return list(dict.fromkeys([*self.parts.reads, *([self.weight] if self.weight else [])]))
+        """The columns that are read: those of the parts and of domains, and the weight."""
+        domains = self.domains.strata.columns if self.domains else ()
+        return list(dict.fromkeys([*self.parts.reads, *domains, *([self.weight] if self.weight else [])]))
 
     def size(self, table: Table) -> int:
         """Bytes of a table's records on their way."""
-        return 8 * table.rows * (len(self.columns) + 2 + (self.weight is not None))
+        return 8 * table.rows * (len(self.columns) + 2 + (self.weight is not None) + (self.domains is not None))
 
     def records(self, rows: Rows) -> Floats:
-        """A block's values (columns x rows), below them the weights, if there are any, and the part of each record."""
+        """A block's values (columns x rows), below them weights and domains, if there are any, and the part of each."""
         values = np.array([floats(rows, name) for name in self.columns])
         require_no_infinities(values, self.who)
         parts = self.parts.of(rows, values, self.who)[None].astype(np.float64)
-        if self.weight is None:
-            return np.concatenate([values, parts])
-        weights = floats(rows, self.weight)
-        require_weights(weights, self.weight, self.who)
-        return np.concatenate([values, weights[None], parts])
+        more = []
+        if self.weight is not None:
+            more.append(floats(rows, self.weight))
+            require_weights(more[0], self.weight, self.who)
+        if self.domains is not None:
+            more.append(self.domains.of(rows, self.who).astype(np.float64))
+        return np.concatenate([values, *(one[None] for one in more), parts])
+
+    def weights(self, values: Floats) -> Floats | None:
+        """The weights among what ``records`` gives."""
+        return None if self.weight is None else values[len(self.columns)]
+
+    def domain_numbers(self, values: Floats) -> Integers | None:
+        """The domains among them."""
+        return None if self.domains is None else values[-2].astype(np.int64)
 
     def units(self, values: Floats) -> Floats:
         """Records in clustering units; what a part does not have is the same for all of its records."""
@@ -165,6 +197,8 @@ class FittedShard(NamedTuple):
     model: ShardModel
     figures: CellFigures
     rows: Piece
+    totals: Floats
+    """Columns x domains: what is released, if totals are kept."""
 
 
 class CellGroup(NamedTuple):
@@ -194,19 +228,28 @@ def fit_in_cells(
     key: Subkey,
     who: str,
     weight: str | None = None,
+    domains: Domains | None = None,
 ) -> CellGroup:
     """Fit a method to the cells of a table; equal rows of different cells count as one group.
 
-    ``variables`` are those of each part.
+    ``variables`` are those of each part. With ``domains``, whose totals are kept, the method must be MDAV.
     """
-    shards = _shards_of(table, variables, parts, size, key.subkey("cells"), who, weight)
+    shards = _shards_of(table, variables, parts, size, key.subkey("cells"), who, weight)._replace(domains=domains)
     gathered = shards.exchange(table, joined_rows)
+    calibration = None
+    if domains is not None and isinstance(method, CalibratedMethod):
+        groups = gathered.with_positions().persist_checkpointed(partial(_group_totals, shards, method), "cells: groups")
+        calibration = calibrate(groups, int(expected), "cells")
+        method = method.calibrated(calibration.multipliers)
     fit = partial(_fit_shard, shards, method, _clusters(shards, method, gathered))
     fitted = gathered.with_positions().persist_checkpointed(fit, "cells: fit")
     found = fitted.reduce(attrgetter("figures"), CellFigures.plus, "cells: figures")
     sizes = merged_sizes(fitted.transform(attrgetter("rows")), table.rows, "cells: sizes")
     base = variables[0]
     figures = group_figures(base.columns, base.signs, expected, sizes, found, parts.report)
+    if calibration is not None:
+        released = fitted.reduce(attrgetter("totals"), np.add, "cells: totals")
+        figures = replace(figures, **calibration.report(released)._asdict())
     return CellGroup(base, figures, shards, method, fitted.persist(attrgetter("model"), "cells: keep"))
 
 
@@ -309,6 +352,7 @@ def _fit_shard(
         for at, model in zip(free, method.fit_cells(some, their, int(clusters[position.number])), strict=True):
             models[at] = model
     figures, rows, sizes = [], [], []
+    totals = np.zeros((len(shards.columns), len(shards.domains) if shards.domains else 0))
     for cell, model in zip(cells, models, strict=True):
         groups, released = _masked(shards, method, cell, model)
         shares = method.weight_shares(cell, model, groups) if shards.is_free(cell.part) else np.empty(0)
@@ -316,10 +360,37 @@ def _fit_shard(
         figures.append(cell_figures(cell.block, groups, shards.scale.to_units(shown), shown, shares))
         rows.append(released)
         sizes.append(np.bincount(groups, minlength=len(released)))
+        totals += _released_totals(shards, cell, groups, released)
     counts = counted_floats(np.concatenate(rows), np.concatenate(sizes))
     found = reduce(CellFigures.plus, figures)
     found = found._replace(squares=found.squares + shards.lost(records[1]))
-    return FittedShard(ShardModel(trees, models), found, counts)
+    return FittedShard(ShardModel(trees, models), found, counts, totals)
+
+
+def _released_totals(shards: Shards, cell: Cell, groups: Integers, rows: Floats) -> Floats:
+    """Columns x domains: what a cell adds to the totals that are released."""
+    if cell.domains is None or shards.domains is None:
+        return np.zeros((len(shards.columns), 0))
+    weights = np.ones(len(groups)) if cell.weights is None else cell.weights
+    amounts = np.nan_to_num(rows[groups].T) * weights
+    return np.array([np.bincount(cell.domains, some, len(shards.domains)) for some in amounts])
+
+
+def _group_totals(shards: Shards, method: CalibratedMethod, records: Piece, position: Position) -> GroupTotals:
+    """What the means of a shard's groups weigh in the domains, and the original totals."""
+    values, columns = records[1], len(shards.columns)
+    found, weights, domains = [], shards.weights(values), shards.domain_numbers(values)
+    assert domains is not None
+    assert shards.domains is not None
+    for cell in _cut(shards, records, position)[1]:
+        if shards.is_free(cell.part):
+            groups, rows = method.means(cell)
+            own = np.ones(len(groups)) if cell.weights is None else cell.weights
+            there = shards.parts.patterns[cell.part] == THERE
+            sums: Floats = np.where(there, rows, 0.0) * np.bincount(groups, own)[:, None]
+            found.append((sums, method.shares(cell, groups)))
+    own = np.ones(len(domains)) if weights is None else weights
+    return joined_totals(found, contributions(values[:columns], own, domains, len(shards.domains)), columns)
 
 
 def _cells(shards: Shards, trees: Sequence[tuple[int, CellTree]], records: Piece) -> Iterator[Cell]:
@@ -333,8 +404,16 @@ def _cells(shards: Shards, trees: Sequence[tuple[int, CellTree]], records: Piece
             rows = np.flatnonzero(cell_of == number)
             members = of_part[rows]
             own = np.ascontiguousarray(block[:, rows])
-            weights = None if shards.weight is None else values[-2, members]
-            yield Cell(members, positions[members], own, part, shards.variables[part], weights)
+            weights, domains = shards.weights(values), shards.domain_numbers(values)
+            yield Cell(
+                members,
+                positions[members],
+                own,
+                part,
+                shards.variables[part],
+                None if weights is None else weights[members],
+                None if domains is None else domains[members],
+            )
 
 
 def _masked(shards: Shards, method: CellMethod, cell: Cell, model: Floats) -> tuple[Integers, Floats]:

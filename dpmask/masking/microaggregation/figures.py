@@ -167,6 +167,13 @@ class GroupFigures:
     values_to_missing: int = 0
     records_across: int = 0
     """Records of rare patterns that were masked with those of other strata."""
+    totals_kept: int = 0
+    """Totals by domain that means were calibrated to; and those left alone, as too few records contribute."""
+    totals_left: int = 0
+    totals_dominated: int = 0
+    """Totals that are kept, and of which one record makes up more than half."""
+    totals_off: float = 0.0
+    """The largest difference of a total that is kept from the original one, relative to it."""
 
 
 def group_figures(
@@ -206,6 +213,7 @@ def _histogram(sizes: GroupSizes) -> dict[str, int]:
 _SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata release"
 _GUIDE = "dpmask explain microaggregation"
 _STRATA = "dpmask explain strata"
+_DEVILLE = "Deville and Sarndal 1992, Calibration estimators in survey sampling"
 _DRAWN = {
     "expected_size": Exhibit("number", "records in a group, expected"),
     "smallest": Exhibit("number", "records in the smallest group of equal rows"),
@@ -227,6 +235,10 @@ _DRAWN = {
     "values_to_zero": Exhibit("number", "values set to zero by that"),
     "values_to_missing": Exhibit("number", "values set to missing by that"),
     "records_across": Exhibit("number", "records with rare patterns, masked across strata"),
+    "totals_kept": Exhibit("number", "totals by domain that are kept"),
+    "totals_left": Exhibit("number", "totals left alone, as too few records contribute"),
+    "totals_dominated": Exhibit("number", "totals kept of which one record makes up more than half"),
+    "totals_off": Exhibit("share", "largest relative difference of a total that is kept"),
     "groups_by_size": Exhibit("sizes", "Group sizes"),
 }
 
@@ -237,7 +249,7 @@ class MicroaggregationFigures(Result):
 
     groups: tuple[GroupFigures, ...]
 
-    judged: ClassVar[tuple[str, ...]] = ("smallest", "below_k", "on_records", "dominated", "loss")
+    judged: ClassVar[tuple[str, ...]] = ("smallest", "below_k", "on_records", "dominated", "loss", "totals_off")
     about: ClassVar[Term] = Term(
         "How large the groups of equal released rows are, how near these rows lie to records, and what they cost.",
         NEUTRAL,
@@ -270,6 +282,12 @@ class MicroaggregationFigures(Result):
         "records_merged": Term("Records whose pattern was merged with another.", MORE_LOSS, _STRATA),
         "values_to_zero": Term("Values set to zero, as too few records have one there.", MORE_LOSS, _STRATA),
         "values_to_missing": Term("Values set to missing, as too few records have one there.", MORE_LOSS, _STRATA),
+        "totals_kept": Term("Totals by domain that group means were calibrated to.", NEUTRAL, _DEVILLE),
+        "totals_left": Term("Totals by domain left alone: fewer than k records contribute.", MORE_LOSS, _DEVILLE),
+        "totals_dominated": Term("Kept totals of which one record makes up more than half.", MORE_RISK, _DEVILLE),
+        "totals_off": Term(
+            "Largest difference of a kept total from the original one, relative to it.", MORE_LOSS, _DEVILLE
+        ),
         "records_across": Term("Records of rare patterns, masked with those of other strata.", NEUTRAL, _STRATA),
     }
     exhibits: ClassVar[Mapping[str, Exhibit]] = {"groups": Exhibit("sections", "Groups of", of=_DRAWN)}
@@ -280,6 +298,8 @@ class MicroaggregationFigures(Result):
     dominated = worst(
         "groups", "dominated", max, "The largest share of centres of which one record makes up more than half."
     )
+
+    totals_off = worst("groups", "totals_off", max, "The largest relative difference of a total that is kept.")
 
     @property
     def loss(self) -> float:

@@ -101,6 +101,11 @@ class SharedRowsMethod(Method[Fitted], ABC):
         return self.constraints
 
     @property
+    def masks_zeros(self) -> bool:
+        """Whether it could keep zeros where they are, and does not."""
+        return self.zeros != "keep"
+
+    @property
     def always(self) -> list[str]:
         """The constraints without a condition."""
         return split_rules(self.constraints)[0]
@@ -223,6 +228,16 @@ class FittedSharedRows(FittedMethod, ABC):
                 "were set to zero or missing."
             )
         return found
+
+    def for_analysts(self) -> list[str]:
+        """What rows that are shared do to statistics."""
+        names = ", ".join(self.method.columns)
+        by = ", ".join(one.column for one in self.method.strata.classings)
+        return [
+            f"Variances and the spread within classes of {names} are too small, correlations and R^2 of regressions on "
+            "them tend to be too large; tests that take the rows for observations are too sure.",
+            *([f"Analyses within {by} are safer than across finer classes."] if by else []),
+        ]
 
     def facts_released(self) -> list[str]:
         """That zeros and gaps stay where they are, if they do."""

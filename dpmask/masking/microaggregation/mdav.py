@@ -14,17 +14,23 @@ block, or eight cells.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dpmask.constraints.strata import Strata, check_strata, make_strata
 from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats
+from dpmask.kernels.calibration import Shares
 from dpmask.kernels.microaggregation import mdav
 from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.masking.domains import find_domains
+from dpmask.masking.microaggregation.calibrated import group_shares, moved
 from dpmask.masking.microaggregation.cells import Cell, CellGroup, Integers, fit_in_cells
 from dpmask.masking.microaggregation.grouped_release import FittedSharedRows, SharedRowsMethod
 from dpmask.masking.microaggregation.variables import Variables
@@ -33,6 +39,7 @@ from dpmask.parameters import require_integer
 from dpmask.table.columns import require_numeric
 from dpmask.table.table import Table
 
+_FAR_OFF = 0.01
 _PAIR_SECONDS = 2e-8
 """What plans count for each pair of records that are compared, and column, divided by k."""
 
@@ -62,6 +69,9 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
     weight
         The survey weight that members of a group weigh by: weighted totals of every stratum are kept, in place of
         unweighted ones. A record that weighs most of its group shows (``dominated``).
+    totals
+        Columns that make domains, as in ``by``, whose totals are kept, weighted if there is a weight: the means of the
+        groups are calibrated. Totals to which fewer than k records contribute are left alone.
 
     Examples
     --------
@@ -80,8 +90,9 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
     by: tuple[Any, ...] = ()
     zeros: str = "mask"
     weight: str | None = None
+    totals: tuple[Any, ...] = ()
 
-    neutral: ClassVar[tuple[str, ...]] = ("constraints", "by", "zeros", "weight")
+    neutral: ClassVar[tuple[str, ...]] = ("constraints", "by", "zeros", "weight", "totals")
 
     def __post_init__(self) -> None:
         self.settle_groups()
@@ -89,16 +100,30 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
         if self.weight in self.columns:
             raise JobError(f"{self.who}: weight '{self.weight}' is among the columns. Mask it in another step.")
         self.check_cell_size()
+        object.__setattr__(self, "totals", (self.totals,) if isinstance(self.totals, str) else tuple(self.totals))
+        _ = self.kept
+
+    @cached_property
+    def kept(self) -> Strata:
+        """The domains whose totals are kept."""
+        return make_strata(self.totals, (), self.columns, f"{self.who}: totals")
+
+    @property
+    def passes(self) -> int:
+        """Passes over the data to fit: one more finds the domains of totals."""
+        return super().passes + bool(self.totals)
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The columns it learns from, the weight among them."""
-        return tuple(dict.fromkeys([*super().reads, *([self.weight] if self.weight else [])]))
+        more = [*self.kept.columns, *([self.weight] if self.weight else [])]
+        return tuple(dict.fromkeys([*super().reads, *more]))
 
     def check(self, table: Table) -> None:
         """Refuse a table whose schema or footers do not fit, before anything is read."""
         super().check(table)
         require_numeric(table.masked_schema, [self.weight] if self.weight else [], self.who)
+        check_strata(self.kept, table.masked_schema, f"{self.who}: totals")
 
     @property
     def kernels(self) -> KernelUse:
@@ -131,8 +156,10 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
 
     def fit_group(self, table: Table, variables: Sequence[Variables], parts: Parts, key: Subkey) -> CellGroup:
         """One group of variables, grouped in cells."""
-        cells = MdavCells(self.k)
-        return fit_in_cells(table, variables, parts, cells, self.size, float(self.k), key, self.who, self.weight)
+        cells, domains = MdavCells(self.k), find_domains(table, self.kept, self.who) if self.totals else None
+        return fit_in_cells(
+            table, variables, parts, cells, self.size, float(self.k), key, self.who, self.weight, domains
+        )
 
 
 @dataclass(frozen=True)
@@ -140,6 +167,8 @@ class MdavCells:
     """MDAV in one cell. It has no model: which records are grouped follows from them alone."""
 
     k: int
+    multipliers: Floats | None = None
+    """Columns x domains: what calibrates the means, if totals are kept."""
 
     def clusters(self, records: int) -> int:
         """There are no models."""
@@ -153,8 +182,28 @@ class MdavCells:
         """Nothing is learnt."""
         return [np.empty((0, len(cell.block))) for cell in cells]
 
+    def calibrated(self, multipliers: Floats) -> MdavCells:
+        """The same with calibrated means."""
+        return replace(self, multipliers=multipliers)
+
+    def shares(self, cell: Cell, groups: Integers) -> Shares:
+        """Of each group the share of its weight that lies in each domain."""
+        assert cell.domains is not None
+        count = int(cell.domains.max()) + 1 if self.multipliers is None else self.multipliers.shape[1]
+        return group_shares(groups, cell.domains, _weights(cell, groups), count)
+
     def mask_cell(self, cell: Cell, model: Floats) -> tuple[Integers, Floats]:
         """The group of each record, and the groups' means."""
+        groups, rows = self.means(cell)
+        if self.multipliers is not None:
+            scale, limits = cell.variables.scale, cell.variables.limits
+            size = np.abs(scale.mean) + scale.sd
+            rows = moved(rows, self.shares(cell, groups), self.multipliers, limits.written if limits else None, size)
+            rows = cell.variables.to_original(scale.to_units(rows)) if limits else rows
+        return groups, cell.variables.finished(rows)
+
+    def means(self, cell: Cell) -> tuple[Integers, Floats]:
+        """The group of each record, and the groups' means before calibration and rounding."""
         block = cell.block
         if block.shape[1] < self.k:
             raise InputError(f"Microaggregation: a cell has fewer than {self.k} records here. Fit to this table.")
@@ -162,7 +211,7 @@ class MdavCells:
         weights = _weights(cell, groups)
         sums = np.bincount(groups, weights)
         means = np.array([np.bincount(groups, column * weights) / sums for column in block]).T
-        return groups, cell.variables.finished(cell.variables.to_original(means))
+        return groups, cell.variables.to_original(means)
 
     def weight_shares(self, cell: Cell, model: Floats, groups: Integers) -> Floats:
         """The largest weight in each group, as a share: one of k where all members weigh the same."""
@@ -198,16 +247,60 @@ class FittedMicroaggregation(FittedSharedRows):
             f"The values of {self.together} were replaced by the means of groups of {self.method.k} to "
             f"{2 * self.method.k - 1} similar records, variables that stand together as one row (microaggregation, "
             f"MDAV{weighted}). {kept} are kept, but for rounding to the columns' types; variances are smaller, and "
-            "correlations tend to be stronger, than those of the originals."
+            f"correlations tend to be stronger, than those of the originals.{self._on_totals()}"
             + " ".join(["", *self.particulars(), *self.apart()])
         )
 
+    def for_analysts(self) -> list[str]:
+        """Which totals are exact, and what else rows do."""
+        if self.method.totals:
+            return [f"{self._on_totals().strip()} Other totals are not exact.", *super().for_analysts()]
+        weighted = f"weighted by {self.method.weight}" if self.method.weight else "unweighted"
+        by = ", ".join(one.column for one in self.method.strata.classings)
+        found = [part.figures for part in self.parts]
+        joined = any(one.strata_joined or one.records_across for one in found)
+        lost = any(one.values_to_zero or one.values_to_missing for one in found)
+        where = f" and by {by}" + (", but for strata that were joined" if joined else "") if by else ""
+        where += ", but for values that were set to zero or missing" if lost else ""
+        exact = f"Totals and means of {', '.join(self.method.columns)} ({weighted}) are exact overall{where}"
+        return [f"{exact}, but for rounding.", *super().for_analysts()]
+
+    def _on_totals(self) -> str:
+        """Which totals are kept, if any."""
+        if not self.method.totals:
+            return ""
+        names = ", ".join(one.column for one in self.method.kept.classings)
+        off = max(part.figures.totals_off for part in self.parts)
+        weighted = "Weighted totals" if self.method.weight else "Totals"
+        return (
+            f" {weighted} by {names} are those of the originals, to {_shown(off)}, where at least {self.method.k} "
+            "records contribute: the means were moved for it (calibration, chi-square distance)."
+        )
+
+    def warnings(self) -> list[str]:
+        """What is wrong with these groups, and totals that could not be kept."""
+        off = [
+            f"{self.who}: totals of {', '.join(part.figures.columns)} are off by {part.figures.totals_off:.1%}, as "
+            "means would have to move by more than half. Take larger domains, or a smaller k."
+            for part in self.parts
+            if part.figures.totals_off > _FAR_OFF
+        ]
+        return [*super().warnings(), *off]
+
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
+        heavy = sum(part.figures.totals_dominated for part in self.parts)
+        shown = [f"Of {heavy} totals that are kept one record makes up more than half: they nearly show its value."]
         return [
+            *(shown if heavy else ()),
             "Groups follow from the data alone: an intruder who knows most of the data may work out the rest.",
             "Members of a group may share nearly the same value, which its mean then shows.",
             *self.facts_released(),
             *self.apart(),
             *self.warnings(),
         ]
+
+
+def _shown(share: float) -> str:
+    """A gap as a bound: the power of ten above it, of a percent."""
+    return f"{100 * 10.0 ** math.ceil(math.log10(max(share, 1e-8))):g} %"

@@ -36,6 +36,8 @@ class ColumnChange:
     """Zeros and missing values of a column."""
 
     column: str
+    zero_share_before: float
+    zero_share_after: float
     zeros_before: int
     zeros_after: int
     zeros_lost: int
@@ -58,6 +60,8 @@ class RuleChange:
 
 _COLUMN = {
     "column": Exhibit("text", "column"),
+    "zero_share_before": Exhibit("share", "zeros before"),
+    "zero_share_after": Exhibit("share", "after"),
     "zeros_before": Exhibit("number", "zeros before"),
     "zeros_after": Exhibit("number", "after"),
     "zeros_lost": Exhibit("number", "no longer zero"),
@@ -84,6 +88,7 @@ class Consistency(Loss):
     rules: tuple[RuleChange, ...] = field(default=())
 
     public: ClassVar[bool] = False
+    first: ClassVar[bool] = True
     judged: ClassVar[tuple[str, ...]] = (
         "value", "zeros_lost", "zeros_new", "missing_lost", "missing_new", "rules_broken",
     )  # fmt: skip
@@ -98,6 +103,8 @@ class Consistency(Loss):
         "missing_lost": Term("Missing values that are no longer missing, in all columns.", MORE_LOSS, _GUIDE),
         "missing_new": Term("Values that became missing, in all columns.", MORE_LOSS, _GUIDE),
         "rules_broken": Term("Records that break an edit rule after masking, over all rules.", MORE_LOSS, _DE_WAAL),
+        "zero_share_before": Term("Zeros, as a share of the records.", NEUTRAL, _GUIDE),
+        "zero_share_after": Term("Zeros after masking, as a share of the records.", NEUTRAL, _GUIDE),
         "records": Term("Records that were compared.", NEUTRAL, _GUIDE),
     }
     exhibits: ClassVar[Mapping[str, Exhibit]] = {
@@ -235,7 +242,8 @@ def _result(columns: Sequence[str], rules: Sequence[_Bound], found: _Counts) -> 
     if not found.records:
         raise InputError(f"{_WHO}: no record is in both tables.")
     changes = tuple(
-        ColumnChange(name, *(int(one) for one in counts)) for name, counts in zip(columns, found.columns, strict=True)
+        ColumnChange(name, *(counts[:2] / found.records).tolist(), *(int(one) for one in counts))
+        for name, counts in zip(columns, found.columns, strict=True)
     )
     moved = [one.zeros_lost + one.zeros_new + one.missing_lost + one.missing_new for one in changes]
     parts = {name: count / found.records for name, count in zip(columns, moved, strict=True)}

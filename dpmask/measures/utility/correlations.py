@@ -15,7 +15,8 @@ import numpy as np
 from dpmask.errors import InputError, JobError
 from dpmask.measures.measure import Measure, Need
 from dpmask.measures.utility.summary import Summary, summarised
-from dpmask.results import Loss, Term
+from dpmask.measures.utility.weights import WeightedLoss, check_weight, one_weight
+from dpmask.results import Term
 from dpmask.table.checks import require_spread, require_values
 from dpmask.table.columns import require_numeric
 from dpmask.table.table import Frame
@@ -25,7 +26,7 @@ _LEAST_COLUMNS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorrelationChange(Loss):
+class CorrelationChange(WeightedLoss):
     """``value`` is the mean of |r' - r|, ``largest`` the largest; ``parts`` has r' - r of each pair of columns."""
 
     largest: float
@@ -41,11 +42,18 @@ class CorrelationChange(Loss):
         """What the numbers mean."""
         return (
             f"Correlations changed by {self.value:.4g} on average and by up to {self.largest:.4g}. "
-            "0 means unchanged; larger means that more of the columns' dependence was lost."
+            f"0 means unchanged; larger means that more of the columns' dependence was lost.{self.weighed}"
         )
 
 
-def correlations(original: Frame, masked: Frame, *, columns: Sequence[str]) -> CorrelationChange:
+def correlations(
+    original: Frame,
+    masked: Frame,
+    *,
+    columns: Sequence[str],
+    weight: str | Sequence[str] | None = None,
+    weighted: bool = True,
+) -> CorrelationChange:
     """Changes of the correlations between two or more numeric columns.
 
     Parameters
@@ -54,6 +62,10 @@ def correlations(original: Frame, masked: Frame, *, columns: Sequence[str]) -> C
         The tables: pandas or Dask frames, or lakes. Their records need not be paired.
     columns
         Two or more numeric columns.
+    weight
+        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
+    weighted
+        Whether weights are taken.
 
     Returns
     -------
@@ -69,11 +81,13 @@ def correlations(original: Frame, masked: Frame, *, columns: Sequence[str]) -> C
     0.5
     """
     _require_two(columns)
-    return _from_summary(summarised(original, masked, columns, Need.MOMENTS, _WHO))
+    one = one_weight(weight, _WHO, weighted=weighted)
+    return _from_summary(summarised(original, masked, columns, Need.MOMENTS, _WHO, one))
 
 
-def _check(schema: Any, *, columns: Sequence[str]) -> None:
+def _check(schema: Any, *, columns: Sequence[str], weight: Any = None, weighted: bool = True) -> None:
     _require_two(columns)
+    check_weight(schema, weight, _WHO, weighted=weighted)
     require_numeric(schema, columns, _WHO)
 
 
@@ -97,12 +111,13 @@ def _from_summary(found: Summary) -> CorrelationChange:
             )
         parts[f"{found.numbers[i]}, {found.numbers[j]}"] = float(change[i, j])
     sizes = np.abs(list(parts.values()))
-    return CorrelationChange(value=float(sizes.mean()), largest=float(sizes.max()), parts=parts)
+    return CorrelationChange(value=float(sizes.mean()), largest=float(sizes.max()), parts=parts, **found.weighed)
 
 
 MEASURE = Measure(
     function=correlations,
     result=CorrelationChange,
+    roles={"weight": "weight"},
     least_columns=_LEAST_COLUMNS,
     check=_check,
     varied=True,

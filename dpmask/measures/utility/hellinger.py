@@ -16,6 +16,7 @@ from dpmask.kernels.arrays import Floats
 from dpmask.measures.measure import Need
 from dpmask.measures.utility.shares import WORSE, ShareDistance, share_distance, share_measure
 from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.measures.utility.weights import one_weight
 from dpmask.results import Term
 from dpmask.table.table import Frame
 
@@ -38,10 +39,18 @@ class HellingerDistance(ShareDistance):
         return (
             f"The Hellinger distance is {self.value:.4g} on average and up to {self.largest:.4g} in a column. 0 means "
             "the same shares of values or quantile bins, 1 nothing in common; larger means more information lost."
+            f"{self.weighed}"
         )
 
 
-def hellinger(original: Frame, masked: Frame, *, columns: Sequence[str]) -> HellingerDistance:
+def hellinger(
+    original: Frame,
+    masked: Frame,
+    *,
+    columns: Sequence[str],
+    weight: str | Sequence[str] | None = None,
+    weighted: bool = True,
+) -> HellingerDistance:
     """Hellinger distances between columns before and after masking.
 
     Parameters
@@ -50,6 +59,10 @@ def hellinger(original: Frame, masked: Frame, *, columns: Sequence[str]) -> Hell
         The tables: pandas or Dask frames, or lakes. Their records need not be paired.
     columns
         The columns to compare, numbers or categories.
+    weight
+        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
+    weighted
+        Whether weights are taken.
 
     Returns
     -------
@@ -64,7 +77,8 @@ def hellinger(original: Frame, masked: Frame, *, columns: Sequence[str]) -> Hell
     >>> round(dpmask.utility.hellinger(original, masked, columns=["region"]).value, 4)
     0.3827
     """
-    return _from_summary(summarised(original, masked, columns, Need.BINS, _WHO))
+    one = one_weight(weight, _WHO, weighted=weighted)
+    return _from_summary(summarised(original, masked, columns, Need.BINS, _WHO, one))
 
 
 def _from_summary(found: Summary) -> HellingerDistance:

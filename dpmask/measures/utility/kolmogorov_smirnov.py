@@ -21,14 +21,15 @@ from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, Need
 from dpmask.measures.utility.quantile_search import Steps
 from dpmask.measures.utility.summary import Summary, summarised
-from dpmask.results import Loss, Term
+from dpmask.measures.utility.weights import WeightedLoss, one_weight
+from dpmask.results import Term
 from dpmask.table.table import Frame
 
 _WHO = "kolmogorov_smirnov"
 
 
 @dataclass(frozen=True, kw_only=True)
-class KolmogorovSmirnov(Loss):
+class KolmogorovSmirnov(WeightedLoss):
     """``value`` is the largest distance of a column on bins, ``upper`` the most that the exact one can be."""
 
     upper: float
@@ -47,11 +48,18 @@ class KolmogorovSmirnov(Loss):
         bound = "exactly" if self.upper == self.value else f"on quantile bins, exactly at most {self.upper:.4g}"
         return (
             f"Distribution functions lie up to {self.value:.4g} apart ({bound}). 0 means the same distribution in "
-            "every column, 1 is the most; larger means more information lost."
+            f"every column, 1 is the most; larger means more information lost.{self.weighed}"
         )
 
 
-def kolmogorov_smirnov(original: Frame, masked: Frame, *, columns: Sequence[str]) -> KolmogorovSmirnov:
+def kolmogorov_smirnov(
+    original: Frame,
+    masked: Frame,
+    *,
+    columns: Sequence[str],
+    weight: str | Sequence[str] | None = None,
+    weighted: bool = True,
+) -> KolmogorovSmirnov:
     """The Kolmogorov-Smirnov distances between numeric columns before and after masking.
 
     Parameters
@@ -60,6 +68,10 @@ def kolmogorov_smirnov(original: Frame, masked: Frame, *, columns: Sequence[str]
         The tables: pandas or Dask frames, or lakes. Their records need not be paired.
     columns
         The numeric columns to compare.
+    weight
+        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
+    weighted
+        Whether weights are taken.
 
     Returns
     -------
@@ -74,7 +86,8 @@ def kolmogorov_smirnov(original: Frame, masked: Frame, *, columns: Sequence[str]
     >>> dpmask.utility.kolmogorov_smirnov(original, masked, columns=["income"]).value
     0.25
     """
-    return _from_summary(summarised(original, masked, columns, Need.STEPS, _WHO))
+    one = one_weight(weight, _WHO, weighted=weighted)
+    return _from_summary(summarised(original, masked, columns, Need.STEPS, _WHO, one))
 
 
 def _from_summary(found: Summary) -> KolmogorovSmirnov:
@@ -83,7 +96,7 @@ def _from_summary(found: Summary) -> KolmogorovSmirnov:
     for name, one, both in zip(found.numbers, found.steps, sizes, strict=True):
         parts[name], most = _distance(one, *both)
         upper = max(upper, most)
-    return KolmogorovSmirnov(value=max(parts.values()), upper=upper, parts=parts)
+    return KolmogorovSmirnov(value=max(parts.values()), upper=upper, parts=parts, **found.weighed)
 
 
 def _distance(steps: Steps, size: int, masked_size: int) -> tuple[float, float]:
@@ -103,6 +116,7 @@ def _shares(positions: Positions, size: int) -> tuple[Floats, Floats]:
 MEASURE = Measure(
     function=kolmogorov_smirnov,
     result=KolmogorovSmirnov,
+    roles={"weight": "weight"},
     needs=Need.STEPS,
     from_summary=_from_summary,
     kernels=KernelUse((Task("order"),)),

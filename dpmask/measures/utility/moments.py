@@ -14,7 +14,8 @@ import numpy as np
 
 from dpmask.measures.measure import Measure, Need
 from dpmask.measures.utility.summary import Summary, summarised
-from dpmask.results import Loss, Term
+from dpmask.measures.utility.weights import WeightedLoss, one_weight
+from dpmask.results import Term
 from dpmask.table.checks import require_spread, require_values
 from dpmask.table.table import Frame
 
@@ -22,7 +23,7 @@ _WHO = "moments"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentChange(Loss):
+class MomentChange(WeightedLoss):
     """``value`` is the mean size of all changes, ``means`` and ``variances`` the largest; ``parts`` has signs."""
 
     means: float
@@ -42,10 +43,18 @@ class MomentChange(Loss):
         return (
             f"Means moved by up to {self.means:.4g} standard deviations, variances by up to {self.variances:.4g} of "
             f"themselves; {self.value:.4g} on average. 0 means unchanged; larger means more information lost."
+            f"{self.weighed}"
         )
 
 
-def moments(original: Frame, masked: Frame, *, columns: Sequence[str]) -> MomentChange:
+def moments(
+    original: Frame,
+    masked: Frame,
+    *,
+    columns: Sequence[str],
+    weight: str | Sequence[str] | None = None,
+    weighted: bool = True,
+) -> MomentChange:
     """Changes of the means and variances of numeric columns.
 
     Parameters
@@ -54,6 +63,10 @@ def moments(original: Frame, masked: Frame, *, columns: Sequence[str]) -> Moment
         The tables: pandas or Dask frames, or lakes. Their records need not be paired.
     columns
         The numeric columns to compare.
+    weight
+        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
+    weighted
+        Whether weights are taken.
 
     Returns
     -------
@@ -68,7 +81,8 @@ def moments(original: Frame, masked: Frame, *, columns: Sequence[str]) -> Moment
     >>> round(dpmask.utility.moments(original, masked, columns=["income"]).variances, 4)
     0.75
     """
-    return _from_summary(summarised(original, masked, columns, Need.MOMENTS, _WHO))
+    one = one_weight(weight, _WHO, weighted=weighted)
+    return _from_summary(summarised(original, masked, columns, Need.MOMENTS, _WHO, one))
 
 
 def _from_summary(found: Summary) -> MomentChange:
@@ -82,7 +96,14 @@ def _from_summary(found: Summary) -> MomentChange:
         parts |= {f"{name}: mean": mean, f"{name}: variance": variance}
     sizes = np.abs([means, variances])
     largest = sizes.max(axis=1).tolist()
-    return MomentChange(value=float(sizes.mean()), means=largest[0], variances=largest[1], parts=parts)
+    return MomentChange(value=float(sizes.mean()), means=largest[0], variances=largest[1], parts=parts, **found.weighed)
 
 
-MEASURE = Measure(function=moments, result=MomentChange, varied=True, needs=Need.MOMENTS, from_summary=_from_summary)
+MEASURE = Measure(
+    function=moments,
+    result=MomentChange,
+    roles={"weight": "weight"},
+    varied=True,
+    needs=Need.MOMENTS,
+    from_summary=_from_summary,
+)

@@ -32,13 +32,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import erf
 
-from dpmask.kernels.arrays import Counts, Floats
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.comoments import CoMoments
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, Need, require_integers
 from dpmask.measures.utility.quantile_search import PERCENTS, WINDOW
 from dpmask.measures.utility.summary import Summary, summarised
-from dpmask.results import Loss, Term
+from dpmask.measures.utility.weights import WeightedLoss, one_weight
+from dpmask.results import Term
 from dpmask.table.checks import require_values
 from dpmask.table.table import Frame
 
@@ -50,7 +51,7 @@ _GROUPS = ("means", "variances", "covariances", "correlations", "quantiles")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbabilisticLoss(Loss):
+class ProbabilisticLoss(WeightedLoss):
     """``value`` with the table's own size, ``at_reference`` with n_ref; ``parts`` has the five groups for both."""
 
     at_reference: float
@@ -75,11 +76,18 @@ class ProbabilisticLoss(Loss):
             f"PIL is {self.value:.4g} %: the chance that a sample as large as the table would have statistics closer "
             f"to the original's than the masked table has; {self.at_reference:.4g} % for a sample of "
             f"{self.n_ref:,} records. 0 means that no statistic changed; larger means more information lost."
+            f"{self.weighed}"
         )
 
 
 def probabilistic_information_loss(
-    original: Frame, masked: Frame, *, columns: Sequence[str], n_ref: int = 1000
+    original: Frame,
+    masked: Frame,
+    *,
+    columns: Sequence[str],
+    n_ref: int = 1000,
+    weight: str | Sequence[str] | None = None,
+    weighted: bool = True,
 ) -> ProbabilisticLoss:
     """PIL, in percent: how many statistics changed by more than chance would change them.
 
@@ -91,6 +99,10 @@ def probabilistic_information_loss(
         The numeric columns to compare.
     n_ref
         The sample size that ``at_reference`` is for.
+    weight
+        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
+    weighted
+        Whether weights are taken.
 
     Returns
     -------
@@ -106,7 +118,8 @@ def probabilistic_information_loss(
     56.7
     """
     require_integers(_WHO, 1, n_ref=n_ref)
-    return _from_summary(summarised(original, masked, columns, _NEEDS, _WHO), n_ref)
+    one = one_weight(weight, _WHO, weighted=weighted)
+    return _from_summary(summarised(original, masked, columns, _NEEDS, _WHO, one), n_ref)
 
 
 class _Change(NamedTuple):
@@ -123,12 +136,12 @@ def _from_summary(found: Summary, n_ref: int = 1000) -> ProbabilisticLoss:
     before, after = found.before, found.after
     for table in (before, after):
         require_values(table.moments, found.numbers, _WHO)
-    changes = dict(zip(_GROUPS, _changes(before, after, found.quantiles, found.around.within), strict=True))
+    changes = dict(zip(_GROUPS, _changes(found), strict=True))
     own = {name: _loss(one, one.records) for name, one in changes.items()}
     reference = {name: _loss(one, np.full_like(one.records, n_ref)) for name, one in changes.items()}
     parts = {name: value for name, value in own.items() if value is not None}
     parts |= {f"{name} at {n_ref} records": value for name, value in reference.items() if value is not None}
-    return ProbabilisticLoss(value=_mean(own), at_reference=_mean(reference), n_ref=n_ref, parts=parts)
+    return ProbabilisticLoss(value=_mean(own), at_reference=_mean(reference), n_ref=n_ref, parts=parts, **found.weighed)
 
 
 def _mean(groups: Mapping[str, float | None]) -> float:
@@ -146,16 +159,15 @@ def _loss(one: _Change, records: Floats) -> float | None:
     return float(losses.mean()) if len(losses) else None
 
 
-def _changes(
-    before: CoMoments, after: CoMoments, quantiles: tuple[list[Floats], list[Floats]], within: list[Counts]
-) -> list[_Change]:
+def _changes(found: Summary) -> list[_Change]:
+    before, after = found.before, found.after
     pairs = np.triu_indices(len(before.values), k=1)
     return [
         _of_means(before, after),
         _of_variances(before, after),
         _of_covariances(before, after, pairs),
         _of_correlations(before, after, pairs),
-        _of_quantiles(before, quantiles, within),
+        _of_quantiles(found),
     ]
 
 
@@ -163,12 +175,12 @@ def _of_means(before: CoMoments, after: CoMoments) -> _Change:
     one, two = before.moments, after.moments
     difference = (two.mean - one.mean) + (two.rest - one.rest)
     scale = np.maximum(np.abs(one.mean), np.abs(two.mean))
-    return _Change(difference, one.squares / one.values, one.values.astype(np.float64), scale)
+    return _Change(difference, one.squares / one.values, before.effective.diagonal(), scale)
 
 
 def _of_variances(before: CoMoments, after: CoMoments) -> _Change:
     (mu2, mu4), theirs = (before.central(p, p).diagonal() for p in (1, 2)), after.central(1, 1).diagonal()
-    records = before.values.astype(np.float64)
+    records = before.effective.diagonal()
     return _Change(theirs - mu2, _difference(mu4, mu2**2), records, np.maximum(mu2, theirs))
 
 
@@ -176,7 +188,7 @@ def _of_covariances(before: CoMoments, after: CoMoments, pairs: Any) -> _Change:
     mu11, theirs = before.central(1, 1)[pairs], after.central(1, 1)[pairs]
     scale = [np.sqrt(one.central(2, 0) * one.central(2, 0).T)[pairs] for one in (before, after)]
     variance = _difference(before.central(2, 2)[pairs], mu11**2)
-    return _Change(theirs - mu11, _where_any(before, pairs, variance), before.sum(0, 0)[pairs], np.maximum(*scale))
+    return _Change(theirs - mu11, _where_any(before, pairs, variance), before.effective[pairs], np.maximum(*scale))
 
 
 def _of_correlations(before: CoMoments, after: CoMoments, pairs: Any) -> _Change:
@@ -188,15 +200,17 @@ def _of_correlations(before: CoMoments, after: CoMoments, pairs: Any) -> _Change
         joint = mu22 / (mu20 * mu02)
         gained = joint + r**2 / 4 * (mu40 / mu20**2 + mu04 / mu02**2 + 2 * joint)
         lost = r * (mu31 / (mu20**1.5 * mu02**0.5) + mu13 / (mu20**0.5 * mu02**1.5))
-    return _Change(theirs - r, _difference(gained, lost), before.sum(0, 0)[pairs], np.ones_like(r))
+    return _Change(theirs - r, _difference(gained, lost), before.effective[pairs], np.ones_like(r))
 
 
-def _of_quantiles(before: CoMoments, quantiles: tuple[list[Floats], list[Floats]], within: list[Counts]) -> _Change:
-    ours, theirs = (np.array(some) for some in quantiles)
-    records = np.repeat(before.values.astype(np.float64)[:, None], len(PERCENTS), axis=1)
+def _of_quantiles(found: Summary) -> _Change:
+    before = found.before
+    ours, theirs = (np.array(some) for some in found.quantiles)
+    records = np.repeat(before.effective.diagonal()[:, None], len(PERCENTS), axis=1)
+    near = [some / sample.size for some, sample in zip(found.around.within, found.found[0].samples, strict=True)]
     width = 2 * (before.high - before.low) / WINDOW
     share = PERCENTS / 100
-    variance = share * (1 - share) * (width[:, None] / (np.array(within) / records)) ** 2
+    variance = share * (1 - share) * (width[:, None] / np.array(near)) ** 2
     scale = np.maximum(np.abs(ours), np.abs(theirs))
     return _Change(*(part.ravel() for part in (theirs - ours, variance, records, scale)))
 
@@ -214,6 +228,7 @@ def _where_any(before: CoMoments, pairs: Any, variance: Floats) -> Floats:
 MEASURE = Measure(
     function=probabilistic_information_loss,
     result=ProbabilisticLoss,
+    roles={"weight": "weight"},
     needs=_NEEDS,
     from_summary=_from_summary,
     kernels=KernelUse((Task("order"),)),

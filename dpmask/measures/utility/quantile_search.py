@@ -9,9 +9,9 @@ made for tables no larger than the sample. A quantile that the sample does not b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from dpmask.kernels.order.float_order import (
     from_keys,
     merge_counts,
     order_keys,
-    positions_in,
     window,
 )
 from dpmask.kernels.order.partial_sort import (
@@ -38,6 +37,7 @@ from dpmask.kernels.order.partial_sort import (
 from dpmask.measures.measure import Need
 from dpmask.measures.utility.first_pass import FirstPass
 from dpmask.measures.utility.table_pair import TablePair
+from dpmask.measures.utility.weights import Weights
 from dpmask.table.quantiles import RankSearch, Sample
 
 PERCENTS = np.arange(5, 100, 5)
@@ -46,6 +46,7 @@ WINDOW = 1000
 """The density at a quantile is that within the range over this on either side."""
 
 _KeyPairs = list[tuple[int, int]]
+_Found = TypeVar("_Found")
 
 
 class Steps(NamedTuple):
@@ -66,14 +67,20 @@ class QuantileSearch:
     """The search for both tables' quantiles: ``narrow``, then ``quantiles``, then ``around``."""
 
     def __init__(
-        self, tables: TablePair, numbers: Sequence[str], found: tuple[FirstPass, FirstPass], needs: Need, who: str
+        self,
+        tables: TablePair,
+        numbers: Sequence[str],
+        found: tuple[FirstPass, FirstPass],
+        needs: Need,
+        who: str,
+        weights: Weights | None = None,
     ) -> None:
         self.tables, self.numbers, self.found, self.needs, self.who = tables, numbers, found, needs, who
+        self.weights = weights
         self.samples = [one.samples for one in found]
         wanted = bool(needs & (Need.QUANTILES | Need.BINS)), bool(needs & Need.QUANTILES)
         self.ranks = [
-            [_ranks(one.values) if asked else [] for one in table]
-            for table, asked in zip(self.samples, wanted, strict=True)
+            [_ranks(one) if asked else [] for one in table] for table, asked in zip(self.samples, wanted, strict=True)
         ]
         self.searches = [list(map(RankSearch, *table)) for table in zip(self.ranks, self.samples, strict=True)]
         self.cuts: list[list[Keys]] = []
@@ -108,14 +115,22 @@ class QuantileSearch:
         """Both tables' counts at keys; without a pass where they are known."""
         if self.whole:
             return [
-                [positions_in(one.keys, cuts) for one, cuts in zip(table, some, strict=True)]
+                [one.ordered.positions(cuts) for one, cuts in zip(table, some, strict=True)]
                 for table, some in zip(self.samples, keys, strict=True)
             ]
         asked = [list(zip(*table, strict=True)) for table in zip(self.known, keys, strict=False)]
         if asked and all(known.covers(cuts) for table in asked for known, cuts in table):
             return [[known.positions(cuts) for known, cuts in table] for table in asked]
-        functions = [partial(count_at, some) for some in keys]
-        return self.tables.reduce_floats(self.numbers, functions, merge_counts, f"{self.who}: {label}")
+        return self._reduce([partial(count_at, some) for some in keys], merge_counts, label)
+
+    def _reduce(
+        self, functions: Sequence[Callable[..., _Found]], merge: Callable[[_Found, _Found], _Found], label: str
+    ) -> list[_Found]:
+        """A function of each table's numbers, and of what its records weigh if they do."""
+        names, label = self.numbers, f"{self.who}: {label}"
+        if self.weights is not None:
+            names, functions = self.weights.beside(names), self.weights.weighing(functions, names)
+        return self.tables.reduce_floats(names, functions, merge, label)
 
     def quantiles(self) -> tuple[list[Floats], list[Floats]]:
         """The values at the wanted ranks."""
@@ -133,8 +148,7 @@ class QuantileSearch:
 
     def _gather(self, ranges: list[list[KeyRanges]]) -> list[list[PartialSort]]:
         """What each table has in ranges of each column."""
-        functions = [partial(contents_of, some) for some in ranges]
-        found = self.tables.reduce_floats(self.numbers, functions, merge_contents, f"{self.who}: collect")
+        found = self._reduce([partial(contents_of, some) for some in ranges], merge_contents, "collect")
         return [list(map(PartialSort, *both)) for both in zip(ranges, found, strict=True)]
 
     def _with_around(self, ranges: list[list[_KeyPairs]]) -> list[list[KeyRanges]]:
@@ -145,7 +159,7 @@ class QuantileSearch:
         ]
         asked = [[key_ranges(some) for some in table] for table in more]
         gathered = sum(
-            some.at_most(cuts, counted, sample.values)
+            some.at_most(cuts, counted, sample.size) // sample.unit
             for table in zip(asked, self.cuts, self.counted, self.samples, strict=True)
             for some, cuts, counted, sample in zip(*table, strict=True)
         )
@@ -174,7 +188,7 @@ class QuantileSearch:
         original, masked = self._count([asked, edges], "around")
         within = [np.diff(_halves(len(cuts), found), axis=0)[0] for cuts, found in zip(edges, original, strict=True)]
         bins = [
-            list(map(partial(_bins, one.rows), edges, one.samples, counts))
+            list(map(partial(_bins, one.size), edges, one.samples, counts))
             for one, counts in zip(self.found, (original, masked), strict=True)
         ]
         return Around(within, (bins[0], bins[1]))
@@ -195,8 +209,10 @@ class QuantileSearch:
         return ((moments.high - moments.low) / WINDOW).tolist()
 
 
-def _ranks(count: int) -> list[int]:
-    return ((count - 1) * PERCENTS // 100).tolist() if count else []
+def _ranks(sample: Sample) -> list[int]:
+    """Where the quantiles lie: a share of all values but one, each counted as often as it weighs."""
+    size, count = sample.size, sample.values
+    return [size * (count - 1) * share // (count * 100) for share in PERCENTS.tolist()] if size else []
 
 
 def _window_ranges(brackets: _KeyPairs, reach: float) -> _KeyPairs:
@@ -215,6 +231,6 @@ def _halves(start: int, found: Positions) -> Counts:
     return np.array([found.below[start:middle], found.through[middle:]])
 
 
-def _bins(rows: int, edges: Keys, column: Sample, found: Positions) -> Counts:
+def _bins(size: int, edges: Keys, column: Sample, found: Positions) -> Counts:
     """How many values lie between neighbouring edges, and how many are missing."""
-    return np.diff(np.concatenate([[0], found.below[: len(edges)], [column.values, rows]]))
+    return np.diff(np.concatenate([[0], found.below[: len(edges)], [column.size, size]]))

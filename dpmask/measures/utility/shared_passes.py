@@ -15,6 +15,7 @@ from dpmask.errors import JobError, nearest
 from dpmask.measures import LOSSES, find_measure
 from dpmask.measures.measure import Measure, MeasureRequest, Need
 from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.measures.utility.weights import one_weight
 from dpmask.results import Result
 from dpmask.table.table import Frame
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _WHO = "summarise"
+_OF_SUMMARY = ("columns", "weight", "weighted")
 
 
 def shared_measures() -> dict[str, Measure[Any]]:
@@ -30,14 +32,27 @@ def shared_measures() -> dict[str, Measure[Any]]:
 
 
 def groups_of(requests: Sequence[MeasureRequest], is_numeric: Callable[[str], bool]) -> list[list[MeasureRequest]]:
-    """Those measures that are better taken together: of the same columns, two or more, all of which they take."""
-    groups: dict[tuple[str, ...], list[MeasureRequest]] = {}
+    """Those measures that are better taken together: of the same columns and weight, two or more, which all take."""
+    groups: dict[tuple[str | None, tuple[str, ...]], list[MeasureRequest]] = {}
     for one in requests:
         columns = tuple(one.parameters.get("columns", ()))
         measure = one.definition
-        if measure.needs and (measure.takes_categories or all(map(is_numeric, columns))):
-            groups.setdefault(columns, []).append(one)
+        if measure.needs and (measure.takes_categories or all(map(is_numeric, columns))) and _has_one_weight(one):
+            groups.setdefault((_weight_of(one), columns), []).append(one)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _has_one_weight(request: MeasureRequest) -> bool:
+    try:
+        _weight_of(request)
+    except JobError:  # it raises it again when it is taken alone
+        return False
+    return True
+
+
+def _weight_of(request: MeasureRequest) -> str | None:
+    given = request.parameters
+    return one_weight(given.get("weight"), request.name, weighted=given.get("weighted", True))
 
 
 def needs_of(measures: Iterable[str]) -> Need:
@@ -50,8 +65,9 @@ def take_together(
 ) -> dict[str, Callable[[], Result]]:
     """What gives each measure of a group, from passes they share: the same as it would be alone."""
     columns = group[0].parameters["columns"]
-    summary = summarised(original, masked, columns, needs_of(one.measure for one in group), who)
-    others = [{name: value for name, value in one.parameters.items() if name != "columns"} for one in group]
+    needs, weight = needs_of(one.measure for one in group), _weight_of(group[0])
+    summary = summarised(original, masked, columns, needs, who, weight)
+    others = [{name: value for name, value in one.parameters.items() if name not in _OF_SUMMARY} for one in group]
     each = zip(group, others, strict=True)
     return {one.name: partial(_from_summary, one.measure, summary, **parameters) for one, parameters in each}
 
@@ -66,22 +82,21 @@ def _from_summary(name: str, summary: Summary, **parameters: Any) -> Result:
 class SharedResults(Mapping[str, Result]):
     """Results by measure. Each is worked out when it is asked for, and may then refuse the columns by an error."""
 
-    def __init__(self, summary: Summary, names: Sequence[str]) -> None:
-        self._summary, self._names = summary, tuple(names)
+    def __init__(self, summaries: Mapping[str, Summary]) -> None:
+        self._summaries = summaries
 
     def __getitem__(self, name: str) -> Result:
-        if name not in self._names:
-            raise KeyError(name)
-        return _from_summary(name, self._summary)
+        return _from_summary(name, self._summaries[name])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._summaries)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._summaries)
 
     def __repr__(self) -> str:
-        return f"SharedResults({', '.join(self._names)}; of {', '.join(self._summary.columns)})"
+        columns = next(iter(self._summaries.values())).columns if self._summaries else ()
+        return f"SharedResults({', '.join(self._summaries)}; of {', '.join(columns)})"
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each number of each measure."""
@@ -95,7 +110,12 @@ class SharedResults(Mapping[str, Result]):
 
 
 def summarise(
-    original: Frame, masked: Frame, *, columns: Sequence[str], measures: Sequence[str] | None = None
+    original: Frame,
+    masked: Frame,
+    *,
+    columns: Sequence[str],
+    measures: Sequence[str] | None = None,
+    weight: str | None = None,
 ) -> SharedResults:
     """Several measures of information loss, from passes they share.
 
@@ -107,6 +127,8 @@ def summarise(
         Numbers or categories; measures that take numbers only see the numbers among them.
     measures
         The measures' names; by default all that share passes and that the columns suffice for.
+    weight
+        The column of survey weights, for those of the measures that take one.
 
     Returns
     -------
@@ -123,11 +145,20 @@ def summarise(
     """
     known = shared_measures()
     names = _known(measures, known)
-    summary = summarised(original, masked, columns, needs_of(names), _WHO)
+    weighing = [name for name in names if weight and "weight" in known[name].parameters]
+    others = [name for name in names if name not in weighing]
+    found: dict[str, Summary] = {}
+    for some, own in ((weighing, weight), (others, None)):
+        seen = found[weighing[0]].numbers if found and not needs_of(some or weighing) & Need.BINS else columns
+        if some and seen:
+            found |= dict.fromkeys(some, summarised(original, masked, seen, needs_of(some), _WHO, own))
     if measures is None:
-        numbers = len(summary.numbers)
-        names = [name for name in names if known[name].takes_categories or numbers >= known[name].least_columns]
-    return SharedResults(summary, names)
+        names = [name for name in names if name in found and _suffices(found[name], known[name])]
+    return SharedResults({name: found[name] for name in names})
+
+
+def _suffices(summary: Summary, measure: Measure[Any]) -> bool:
+    return measure.takes_categories or len(summary.numbers) >= measure.least_columns
 
 
 def _known(measures: Sequence[str] | None, known: Mapping[str, Measure[Any]]) -> list[str]:

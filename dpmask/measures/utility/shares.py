@@ -16,14 +16,14 @@ from dpmask.kernels.arrays import Floats
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, Need
 from dpmask.measures.utility.summary import Summary
-from dpmask.results import Loss
+from dpmask.measures.utility.weights import WeightedLoss, check_weight
 from dpmask.table.row_keys import require_groupable
 
 WORSE = "0 means the same shares, 1 nothing in common; larger means more information lost."
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShareDistance(Loss, abstract=True):
+class ShareDistance(WeightedLoss, abstract=True):
     """``value`` is the mean over the columns, ``largest`` the largest; ``parts`` has each column's own."""
 
     largest: float
@@ -41,7 +41,7 @@ def share_distance(
     """The distances of all columns, from a summary of both tables."""
     shares = zip(found.columns, found.shares(who), strict=True)
     parts = {name: float(between(before, after)) for name, (before, after) in shares}
-    return kind(value=sum(parts.values()) / len(parts), largest=max(parts.values()), parts=parts)
+    return kind(value=sum(parts.values()) / len(parts), largest=max(parts.values()), parts=parts, **found.weighed)
 
 
 def share_measure(
@@ -52,6 +52,7 @@ def share_measure(
     return Measure(
         function=function,
         result=kind,
+        roles={"weight": "weight"},
         check=check,
         needs=Need.BINS,
         from_summary=from_summary,
@@ -59,5 +60,6 @@ def share_measure(
     )
 
 
-def _check(who: str, schema: Any, *, columns: Sequence[str]) -> None:
+def _check(who: str, schema: Any, *, columns: Sequence[str], weight: Any = None, weighted: bool = True) -> None:
     require_groupable(schema, columns, who)
+    check_weight(schema, weight, who, weighted=weighted)

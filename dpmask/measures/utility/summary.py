@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats
@@ -20,6 +21,7 @@ from dpmask.measures.measure import Need
 from dpmask.measures.utility.first_pass import FirstPass, first_pass
 from dpmask.measures.utility.quantile_search import Around, QuantileSearch, Steps
 from dpmask.measures.utility.table_pair import table_pair
+from dpmask.measures.utility.weights import Weights, find_weights
 from dpmask.table.checks import empty_column
 from dpmask.table.columns import require_numeric
 from dpmask.table.row_keys import require_groupable
@@ -37,6 +39,12 @@ class Summary:
     steps: list[Steps]
     quantiles: tuple[list[Floats], list[Floats]]
     around: Around
+    weights: Weights | None = None
+
+    @property
+    def weighed(self) -> dict[str, Any]:
+        """What results say of weights."""
+        return {"weight": self.weights.column, "heaviest": self.weights.heaviest} if self.weights else {}
 
     @property
     def columns(self) -> list[str]:
@@ -56,8 +64,8 @@ class Summary:
         return self.found[1].moments
 
     def sizes(self, who: str) -> list[tuple[int, int]]:
-        """How many values each number has in both tables; none in one of them is refused."""
-        sizes = list(zip(*([one.values for one in table.samples] for table in self.found), strict=True))
+        """What each number's values in both tables weigh, or how many there are; none in one of them is refused."""
+        sizes = list(zip(*([one.size for one in table.samples] for table in self.found), strict=True))
         for name, both in zip(self.numbers, sizes, strict=True):
             if not all(both):
                 where = "one of the tables" if any(both) else "any record"
@@ -71,7 +79,7 @@ class Summary:
         self.sizes(who)
         tallies = zip(self.found[0].value_counts, self.found[1].value_counts, strict=True)
         counts = [*zip(*self.around.bins, strict=True), *(one.beside(two) for one, two in tallies)]
-        return [(one / self.found[0].rows, two / self.found[1].rows) for one, two in counts]
+        return [(one / self.found[0].size, two / self.found[1].size) for one, two in counts]
 
 
 def require_columns(columns: Sequence[str], who: str) -> None:
@@ -80,19 +88,23 @@ def require_columns(columns: Sequence[str], who: str) -> None:
         raise JobError(f"{who}: columns must be a list of one or more different columns; got {columns!r}.")
 
 
-def summarised(original: Frame, masked: Frame, columns: Sequence[str], needs: Need, who: str) -> Summary:
+def summarised(
+    original: Frame, masked: Frame, columns: Sequence[str], needs: Need, who: str, weight: str | None = None
+) -> Summary:
     """What is needed, in as few passes as that takes. Only bins take categories, too."""
     require_columns(columns, who)
-    tables = table_pair(original, masked, columns, who, paired=bool(needs & Need.DISTANCES))
+    reads = list(dict.fromkeys([*columns, *([weight] if weight else [])]))
+    tables = table_pair(original, masked, reads, who, paired=bool(needs & Need.DISTANCES))
     tables.check(columns, require_groupable if needs & Need.BINS else require_numeric, who)
     numbers = [name for name in columns if tables.is_numeric(name)]
     categories = [name for name in columns if name not in numbers]
-    found, distances = first_pass(tables, numbers, categories, needs, who)
+    weights = find_weights(tables, weight, who)
+    found, distances = first_pass(tables, numbers, categories, needs, who, weights)
     _require_few(categories, found, who)
-    search = QuantileSearch(tables, numbers, found, needs, who)
+    search = QuantileSearch(tables, numbers, found, needs, who, weights)
     steps = search.narrow()
     quantiles = search.quantiles()
-    return Summary(numbers, categories, found, distances, steps, quantiles, search.around(quantiles[0]))
+    return Summary(numbers, categories, found, distances, steps, quantiles, search.around(quantiles[0]), weights)
 
 
 def _require_few(categories: Sequence[str], found: tuple[FirstPass, FirstPass], who: str) -> None:

@@ -16,6 +16,7 @@ from dpmask.kernels.arrays import Floats
 from dpmask.measures.measure import Need
 from dpmask.measures.utility.shares import WORSE, ShareDistance, share_distance, share_measure
 from dpmask.measures.utility.summary import Summary, summarised
+from dpmask.measures.utility.weights import one_weight
 from dpmask.results import Term
 from dpmask.table.table import Frame
 
@@ -38,11 +39,18 @@ class TotalVariation(ShareDistance):
         return (
             f"The total variation is {self.value:.4g} on average and up to {self.largest:.4g} in a column: the share "
             "of records that changed the value or quantile bin they count in, at the least. Larger means more "
-            "information lost."
+            f"information lost.{self.weighed}"
         )
 
 
-def total_variation(original: Frame, masked: Frame, *, columns: Sequence[str]) -> TotalVariation:
+def total_variation(
+    original: Frame,
+    masked: Frame,
+    *,
+    columns: Sequence[str],
+    weight: str | Sequence[str] | None = None,
+    weighted: bool = True,
+) -> TotalVariation:
     """Total variation distances between columns before and after masking.
 
     Parameters
@@ -51,6 +59,10 @@ def total_variation(original: Frame, masked: Frame, *, columns: Sequence[str]) -
         The tables: pandas or Dask frames, or lakes. Their records need not be paired.
     columns
         The columns to compare, numbers or categories.
+    weight
+        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
+    weighted
+        Whether weights are taken.
 
     Returns
     -------
@@ -65,7 +77,8 @@ def total_variation(original: Frame, masked: Frame, *, columns: Sequence[str]) -
     >>> round(dpmask.utility.total_variation(original, masked, columns=["region"]).value, 4)
     0.25
     """
-    return _from_summary(summarised(original, masked, columns, Need.BINS, _WHO))
+    one = one_weight(weight, _WHO, weighted=weighted)
+    return _from_summary(summarised(original, masked, columns, Need.BINS, _WHO, one))
 
 
 def _from_summary(found: Summary) -> TotalVariation:

@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmask.constraints.strata import Strata, Stratum, check_strata, make_strata
-from dpmask.errors import InputError, JobError
+from dpmask.errors import InputError
 from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers
+from dpmask.measures.utility.weights import one_weight
 from dpmask.results import MORE_LOSS, NEUTRAL, Exhibit, Loss, Term
 from dpmask.table.checks import require_no_infinities, require_weights
 from dpmask.table.columns import floats, require_numeric
@@ -72,6 +73,7 @@ class Totals(Loss):
     domains: tuple[DomainTotal, ...] = ()
 
     public: ClassVar[bool] = False
+    first: ClassVar[bool] = True
     judged: ClassVar[tuple[str, ...]] = ("value", "median", "beyond_error")
     about: ClassVar[Term] = Term(
         "The largest relative change of a weighted total, over domains and columns.",
@@ -136,7 +138,7 @@ def totals(
     0.1
     """
     require_integers(_WHO, 1, fewest=fewest)
-    own = _weight(weight) if weighted else None
+    own = one_weight(weight, _WHO, weighted=weighted)
     strata = make_strata(by, (), (), _WHO)
     names = list(dict.fromkeys([*columns, *([own] if own else []), *strata.columns]))
     pairs = pair(original, masked, names, _WHO)
@@ -146,13 +148,6 @@ def totals(
     reads = list(dict.fromkeys([*numbers, *map(masked_name, numbers), *strata.columns]))
     found = pairs.select(reads).reduce(partial(_sums, tuple(columns), own, strata), _add, _WHO)
     return _result(columns, own, fewest, strata, found)
-
-
-def _weight(given: str | Sequence[str] | None) -> str | None:
-    names = [given] if isinstance(given, str) else list(given or ())
-    if len(names) > 1:
-        raise JobError(f"{_WHO}: there are several weights, {', '.join(names)}. Name one: weight: {names[0]}.")
-    return names[0] if names else None
 
 
 def _sums(columns: tuple[str, ...], weight: str | None, strata: Strata, rows: Rows) -> dict[Stratum, Floats]:
@@ -214,8 +209,10 @@ def _domain(domain: str, column: str, numbers: Floats) -> DomainTotal:
     return DomainTotal(domain, column, int(records), effective, total, after, change, error)
 
 
-def _check(schema: Any, *, columns: Sequence[str], by: Sequence[Any] = (), weight: Any = None, **_: Any) -> None:
-    own = _weight(weight)
+def _check(
+    schema: Any, *, columns: Sequence[str], by: Sequence[Any] = (), weight: Any = None, weighted: bool = True, **_: Any
+) -> None:
+    own = one_weight(weight, _WHO, weighted=weighted)
     require_numeric(schema, [*columns, *([own] if own else [])], _WHO)
     check_strata(make_strata(by, (), (), _WHO), schema, _WHO)
 
