@@ -129,14 +129,15 @@ def plot(
     if "label" in known:
         text = {"x": across, "y": up, "text": {"field": "label", "type": "nominal"}}
         layers.append({"mark": {"type": "text", "dx": 8, "dy": -8, "align": "left", "fontSize": 10}, "encoding": text})
-    spec: dict[str, Any] = {"width": 340, "height": 210, "layer": layers}
+    spec: dict[str, Any] = {"width": 340, "height": 210, **(layers[0] if len(layers) == 1 else {"layer": layers})}
     if "panel" in known:
-        heading = {"field": "panel", "type": "nominal", "sort": None, "title": None, "header": {"labelFontSize": 12}}
+        panels = list(dict.fromkeys(row["panel"] for row in rows))
+        heading = {"field": "panel", "type": "nominal", "sort": panels, "title": None, "header": {"labelFontSize": 12}}
         spec = {
             "facet": heading,
             "columns": columns,
             "spec": spec,
-            "resolve": {"scale": {"y": "independent", "x": "independent"}},
+            "resolve": {"scale": {"y": "independent", "x": "shared" if mark == "bar" else "independent"}},
         }
     return {**spec, "data": {"values": list(rows)}}
 

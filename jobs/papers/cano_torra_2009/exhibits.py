@@ -135,10 +135,9 @@ def figures_1_to_3(_: Size) -> Sheet:
             {"x": x, "y": y, "line": str(model)} for x, y, model in zip(people["x"], people["y"], labels, strict=True)
         ]
         chart = plot(points, "x", "y", mark="point")
-        chart["layer"] = [
-            *chart["layer"],
-            *(_line(model, people["x"][labels == place], place) for place, model in enumerate(models)),
-        ]
+        points_layer = {name: chart.pop(name) for name in ("mark", "encoding")}
+        lines = [_line(model, people["x"][labels == place], place) for place, model in enumerate(models)]
+        chart["layer"] = [points_layer, *lines]
         charts[f"Figure {number}"] = chart
         rows += [[clusters, place, *model, int((labels == place).sum())] for place, model in enumerate(models)]
     notes = ["The example's data are not printed: ours are five groups about five lines."]
