@@ -15,7 +15,7 @@ from sphinx.writers.html5 import HTML5Translator
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-from references import job_file, papers, python_api
+from references import GALLERY, OPEN, PAPERS, job_file, python_api, sheets
 
 project = "dpmask"
 author = "the dpmask authors"
@@ -38,7 +38,14 @@ def write_references(_: Sphinx, __: Any) -> None:
     """The pages that follow from the code."""
     folder = HERE / "reference"
     folder.mkdir(exist_ok=True)
-    for name, text in (("job_file.md", job_file()), ("python.md", python_api()), ("papers.md", papers())):
+    texts = {
+        "job_file.md": job_file(),
+        "python.md": python_api(),
+        "papers.md": sheets(PAPERS, "ahmad-2014", "cano-torra-2009", "fung-2009", "torra-2009", "torra-2020"),
+        "open_questions.md": sheets(OPEN, "open-questions"),
+        "gallery.md": sheets(GALLERY, "gallery"),
+    }
+    for name, text in texts.items():
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -24,6 +24,23 @@ Without names it lists what there is. The data are looked for in the folder that
 What follows was printed and drawn by these commands, the figures of Fung et al. with `--quick`: fewer thresholds and seeds.
 """
 
+OPEN = """# What the papers left open
+
+The five papers end with questions. Here are answers by experiments of our own, each by one command; what is learned is what the defaults are.
+
+```sh
+python jobs/papers/run.py open-questions guides
+```
+"""
+GALLERY = """# Gallery: all methods beside each other
+
+One map for each table: risk against loss of every method of numbers at several parameters, by one command each.
+
+```sh
+python jobs/papers/run.py gallery census
+```
+"""
+
 
 def _kind(field: dict[str, Any]) -> str:
     """The type of a field in a few words."""
@@ -130,18 +147,19 @@ def python_api() -> str:
     return "\n".join(text) + "\n"
 
 
-def papers() -> str:
-    """What docs/papers has of each paper: the text and the figures that jobs/papers/run.py left there."""
-    files = sorted(
-        (HERE / "papers").glob("*.txt"),
-        key=lambda path: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)],
-    )
-    text = [PAPERS]
-    for path in files:
+def _place(path: Path) -> list[Any]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
+
+
+def sheets(introduction: str, *names: str) -> str:
+    """What jobs/papers/run.py left in docs/papers: the text and the figures of each."""
+    text = [introduction]
+    for path in sorted((path for name in names for path in (HERE / "papers").glob(f"{name}-*.txt")), key=_place):
         title, table, *notes = path.read_text(encoding="utf-8").rstrip().split("\n\n")
         pictures = sorted(path.parent.glob(f"{path.stem}.svg")) + sorted(path.parent.glob(f"{path.stem}-[0-9].svg"))
-        text += [f"## {title}", "", "```text", table, "```", "", *map(_as_list, notes)]
+        text += [f"## {title}", "", *map(_as_list, notes)]
         text += [f"![{title}](../papers/{picture.name})\n" for picture in pictures]
+        text += ["```text", table, "```", ""]
     return "\n".join(text)
 
 

@@ -1,4 +1,4 @@
-"""The tables and figures of the five papers behind dpmask, ours beside what was published.
+"""The tables and figures of the five papers behind dpmask, ours beside what was published, and experiments of our own.
 
     python jobs/papers/run.py                        lists them
     python jobs/papers/run.py torra-2009 table-2     one of them; without its name, all of that paper
@@ -26,6 +26,8 @@ PAPERS = {
     "ahmad-2014": "Ahmad, Haque, Tauhid 2014: membership transforms and rotation",
     "cano-torra-2009": "Cano, Torra 2009: synthetic data by fuzzy c-regression",
     "fung-2009": "Fung, Wang, Wang, Hung 2009: k-anonymity for cluster analysis",
+    "open-questions": "What these papers left open, by experiments of our own",
+    "gallery": "All methods of numbers beside each other on four tables",
 }
 
 

@@ -15,7 +15,7 @@ FIGURES = {"torra-2020": 0, "fung-2009": 0}
 
 
 def test_every_paper_is_tried():
-    assert set(CHEAPEST) == set(run.PAPERS)
+    assert {*CHEAPEST, "open-questions", "gallery"} == set(run.PAPERS)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -32,6 +32,13 @@ def test_an_exhibit(paper, reference, tmp_path, capsys):
     drawn = [file.read_text(encoding="utf-8") for file in tmp_path.glob("*.svg")]
     assert len(drawn) == FIGURES.get(paper, 1)
     assert all(svg.startswith("<svg") for svg in drawn)
+
+
+@pytest.mark.parametrize("name", ["torra-2020-table-3", "torra-2020-table-4", "fung-2009-table-2", "fung-2009-table-5"])
+def test_the_site_shows_what_comes_out(name):
+    paper, _, exhibit = name.rpartition("-table-")
+    shown = (sheets.HOME / f"docs/papers/{name}.txt").read_text(encoding="utf-8")
+    assert run.exhibits(paper)[f"table-{exhibit}"](sheets.Size()).text() == shown
 
 
 def test_all_are_listed(capsys):

@@ -119,11 +119,11 @@ _CLUSTERED: dict[Any, Any] = {}
 
 
 def contingency(
-    data: Any, requirements: Sequence[Any], guided: bool, algorithm: str, recluster: str, clusters: int, seed: int
+    data: Any, requirements: Sequence[Any], guide: Any, algorithm: str, recluster: str, clusters: int, seed: int
 ) -> np.ndarray:
-    """Records by natural cluster and by cluster of the masked table (steps 3 and 4)."""
+    """Records by natural cluster and by cluster of the masked table (steps 3 and 4); ``guide`` has classes, or is None."""
     labels = natural(data, algorithm, clusters, seed)
-    fitted, table = refined(data, requirements, labels if guided else None, seed)
+    fitted, table = refined(data, requirements, guide, seed)
     known = (data, str(sorted(fitted.cuts.items())), recluster, clusters, seed)
     if known not in _CLUSTERED:  # the same cuts give the same masked table
         masked = fitted.mask(table)[data().columns]
@@ -144,7 +144,8 @@ def quality(
     recluster: str | None = None,
 ) -> Quality:
     """What is left of the clusters."""
-    counts = contingency(data, requirements, guided, algorithm, recluster or algorithm, clusters, seed)
+    guide = natural(data, algorithm, clusters, seed) if guided else None
+    counts = contingency(data, requirements, guide, algorithm, recluster or algorithm, clusters, seed)
     return Quality(f_measure(counts), match_point(counts))
 
 
