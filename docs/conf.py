@@ -25,6 +25,7 @@ myst_heading_anchors = 3
 root_doc = "docs/index"
 include_patterns = ["docs/**", "dpmask/guide/**"]
 exclude_patterns = [".*", "build", "dist", "lake", "out", "site", "tests"]
+smartquotes = False  # --trial is two hyphens
 html_theme = "furo"
 html_title = "dpmask"
 html_show_copyright = False
