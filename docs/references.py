@@ -26,7 +26,7 @@ What follows was printed and drawn by these commands, the figures of Fung et al.
 
 OPEN = """# What the papers left open
 
-The five papers end with questions. Here are answers by experiments of our own, each by one command; what is learned is what the defaults are.
+The five papers end with questions. Here are answers by experiments of our own, each by one command. Generic and specific losses were compared with `--quick`.
 
 ```sh
 python jobs/papers/run.py open-questions guides
@@ -34,7 +34,7 @@ python jobs/papers/run.py open-questions guides
 """
 GALLERY = """# Gallery: all methods beside each other
 
-One map for each table: risk against loss of every method of numbers at several parameters, by one command each.
+One map for each table: risk against loss of every method of numbers at several parameters, by one command each; tables other than census with `--quick`.
 
 ```sh
 python jobs/papers/run.py gallery census

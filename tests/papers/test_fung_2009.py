@@ -11,6 +11,8 @@ from dpmask.kernels.partitions import f_measure, match_point
 
 NINE = quality.TOP9
 
+pytestmark = pytest.mark.filterwarnings("ignore:TopDownRefinement")
+
 
 @pytest.fixture(scope="module")
 def table_1():

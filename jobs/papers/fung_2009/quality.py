@@ -80,7 +80,7 @@ def natural(data: Any, algorithm: str, clusters: int, seed: int) -> Any:
 
 
 def ranked(data: Any, algorithm: str, clusters: int, seed: int) -> list[str]:
-    """The columns by how much they tell of the clusters, most first: the paper's order, or the mutual information."""
+    """The columns by how much they say about the clusters, most first: the paper's order, or the mutual information."""
     source = data()
     if source.ranked:
         return source.ranked
