@@ -49,6 +49,8 @@ def office(tmp_path_factory):
     generate_lake(str(folder / "lake"), rows=400, files=2, seed=1, nulls=False)
     (folder / "jobs").symlink_to(ROOT / "jobs")
     (folder / "education.yaml").write_text((ROOT / "jobs/taxonomies/education.yaml").read_text(encoding="utf-8"))
+    people = dpmask.read_lake(str(folder / "lake")).to_dask().compute()
+    people.assign(income=people["gross"]).to_parquet(folder / "people.parquet")
     return folder
 
 
