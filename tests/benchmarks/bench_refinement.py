@@ -26,6 +26,10 @@ import numpy as np
 import pandas as pd
 from common import Path, PeakMemory, say, time, within_limits
 
+sys.path.append(str(Path(__file__).parents[2] / "jobs" / "papers"))
+
+from fung_2009.runtime import expanded
+
 import dpmask
 from dpmask.masking.refinement import method as refinement
 from dpmask.table.taxonomy import read_taxonomy
@@ -47,23 +51,6 @@ MODELS = [
 def adult(data):
     frame = pd.read_parquet(data / "adult.parquet")
     return frame[(frame.astype(str) != "?").all(axis=1)].reset_index(drop=True)
-
-
-def expanded(frame, rows, columns, rng):
-    """Each record and its variations, as many as it takes."""
-    parts = [frame]
-    while sum(map(len, parts)) < rows:
-        varied = frame.copy()
-        count = rng.integers(1, len(columns) + 1, len(frame))
-        picked = rng.random((len(frame), len(columns))).argsort(axis=1).argsort(axis=1) < count[:, None]
-        for place, name in enumerate(columns):
-            where = picked[:, place]
-            domain = frame[name].unique()
-            values = varied[name].to_numpy().copy()
-            values[where] = rng.choice(np.asarray(domain), where.sum())
-            varied[name] = pd.Series(values).astype(frame[name].dtype)
-        parts.append(varied)
-    return pd.concat(parts, ignore_index=True).iloc[:rows]
 
 
 def method(frame, requirements, suppress=0.0):

@@ -5,14 +5,13 @@ program is not known); 44.7, 21.8, 13.5 and 7.2 are printed. The printed DR and 
 reading of the paper: S2 as published has v5 = v8 + v10 among its independents.
 """
 
-import runpy
 import shutil
 import warnings
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
+from cano_torra_2009 import exhibits
 from regression_reference import fuzzy_c_regression, information_loss
 
 import dpmask
@@ -22,21 +21,19 @@ from dpmask.engine.draws import make_key
 from dpmask.kernels.fuzzy.center_sums import memberships
 from dpmask.table.table import as_table
 
-DEPENDENTS = [0, 2, 3, 5, 6, 8, 10, 11, 12]
-INDEPENDENTS = [1, 7, 9]
 SEEDS = range(2)
-JOBS = Path(__file__).parents[2] / "jobs" / "cano_torra_2009"
+JOBS = Path(__file__).parents[2] / "jobs" / "papers" / "cano_torra_2009"
 
 
 @pytest.fixture(scope="module")
 def census(reference):
-    return pd.read_csv(reference / "census.csv").astype(float)
+    return exhibits.census()
 
 
 @pytest.fixture(scope="module")
 def names(census):
-    columns = list(census.columns)
-    return [columns[place] for place in DEPENDENTS], [columns[place] for place in INDEPENDENTS]
+    sides = exhibits.columns(census, "S1")
+    return sides["dependents"], sides["independents"]
 
 
 def standardised(frame):
@@ -51,9 +48,7 @@ def synthetic(census, names):
 
     def make(clusters, seed):
         if (clusters, seed) not in made:
-            method = dpmask.RegressionSynthesis(
-                dependents=names[0], independents=names[1], clusters=clusters, minimum_size=1
-            )
+            method = exhibits.method(clusters, dependents=names[0], independents=names[1])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 made[clusters, seed] = method.fit(census, seed=seed)
@@ -131,20 +126,6 @@ def test_ipso(census, names, variant, rank):
     if variant != "A":
         own = [abs(np.corrcoef(rest[:, j], rest_masked[:, j])[0, 1]) for j in range(len(dependents))]
         assert max(own) < 5 / np.sqrt(len(census))
-
-
-def test_the_ready_table(reference, capsys):
-    """Two of its lines here."""
-    script = runpy.run_path(str(JOBS / "table_2.py"))
-    printed = script["main"].__globals__["PRINTED"]
-    for line in set(printed) - {2, "IPSO-A"}:
-        del printed[line]
-    script["main"](str(reference / "census.csv"))
-    told = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert told[2][:3] == ["2", "44.7", "9.6"]
-    assert float(told[2][3]) == pytest.approx(46.6, abs=1.5)
-    assert told[3][:4] == ["IPSO-A", "49.2", "10.0", "63.6"]
-    assert ["Why", "they", "differ:"] in told
 
 
 def test_figure_5_risk_and_loss_over_the_number_of_models(reference, place):

@@ -9,7 +9,13 @@ from dpmask.errors import JobError
 from dpmask.guide import contents, explained, pages
 
 ROOT = Path(__file__).parents[2]
-TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "jobs/README.md", *(ROOT / "dpmask/guide").glob("*.md")]
+TEXTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "jobs/README.md")),
+    *(ROOT / "dpmask/guide").glob("*.md"),
+    *(
+        path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "reference"
+    ),  # those are written for the site
+]
 
 
 def test_every_page_has_a_line():
