@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 
 import click
 
@@ -46,11 +47,9 @@ def explore(
         progress.stage("first picture")
         explorer.current()
         progress.close()
-        with ExplorerServer(explorer, port) as server:
+        with suppress(KeyboardInterrupt), ExplorerServer(explorer, port) as server:
             echo(f"{explorer.sample.table.rows:,} of {explorer.sample.lake.rows:,} records in the sample.")
             echo(f"Open once, in a browser on this machine: {server.address}")
             echo("Ctrl-C ends it.")
-            try:
-                server.serve_forever()
-            except KeyboardInterrupt:
-                echo("Ended. Nothing was published.")
+            server.serve_forever()
+        echo("Ended. Nothing was published.")

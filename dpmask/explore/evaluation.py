@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -115,24 +117,27 @@ class _Masked(NamedTuple):
     table: Table
 
 
-def _masked(job: Job, prepared: Prepared, table: Table) -> _Masked:
-    own: Prepared = prepared._replace(job=job, lake=table)  # type: ignore[arg-type]  # a table is enough from here on
-    masked, fitted = fitted_steps(own, draws_of(own), job.methods)
-    return _Masked(job, fitted, stored(masked))
+class _Pictures(NamedTuple):
+    """What is lost by a job, and what a page draws of that."""
+
+    masked: _Masked
+    losses: Mapping[str, Any]
+    interval: Interval | None
+    columns: tuple[DrawnColumn, ...]
+    clusters: ClusterView | None
 
 
 def evaluated(jobs: ScaledJobs, sample: Sample, goals: tuple[Goal, Goal]) -> Evaluated:
-    """Mask the sample by a job, measure it and judge it."""
+    """Mask the sample by a job, measure it and judge it. Risks and losses are found beside each other."""
     start, job = time.perf_counter(), jobs.job
     prepared = prepare(job, overwrite=True, trial=True, keep=False, lake=sample.lake)
-    kept = _masked(jobs.for_risk, prepared, sample.table)
-    same = jobs.for_risk.steps == jobs.for_loss.steps
-    shown = kept if same else _masked(jobs.for_loss, prepared, sample.table)
-    risks = [one for one in job.measures if not issubclass(one.definition.result, Loss)]
-    decision = measure_and_judge(jobs.for_risk._replace(measures=tuple(risks)), sample.table, kept.table, kept.fitted)
-    losses = measured_losses(shown.job, sample.table, shown.table, shown.fitted)
-    figures = {name: one.figures for name, one in zip(job.names, shown.fitted, strict=True)}
-    results = {**decision.judged, **losses}
+    same = _masked(job, prepared, sample.table) if jobs.for_risk.steps == jobs.for_loss.steps else None
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(copy_context().run, _pictures, jobs, prepared, sample, goals[1], same)
+        decision = _risks(jobs, prepared, sample, same)
+        shown = later.result()
+    figures = {name: one.figures for name, one in zip(job.names, shown.masked.fitted, strict=True)}
+    results = {**decision.judged, **shown.losses}
     widened = {name: _Sampled(one, sample.whole, figures.get(name)) for name, one in results.items()}
     values = {
         f"{name}.{field}": _estimate(name, field, one)
@@ -141,29 +146,57 @@ def evaluated(jobs: ScaledJobs, sample: Sample, goals: tuple[Goal, Goal]) -> Eva
         if getattr(one, field) is not None
     }
     risk, loss = (values[goal.name] for goal in goals)
-    if loss.interval is None and not sample.whole:
-        loss = loss._replace(interval=_between_parts(job, goals[1], sample.table, shown.table, loss.value))
-    released = [name for name in prepared.columns if name in sample.table.schema.names]
-    changed = [name for name in released if name in shown.table.changed]
-    trees = {
-        name: one.figures.trees
-        for name, one in zip(job.names, shown.fitted, strict=True)
-        if isinstance(one, FittedRefinement) and one.figures.trees
-    }
     quasi = list(decision.gate.quasi)
     return Evaluated(
         verdict=(*_closed(prepared, sample), *_lines(job, decision, widened)),
         risk=risk,
-        loss=loss,
+        loss=loss._replace(interval=loss.interval or shown.interval),
         values=values,
-        sizes=group_sizes(shown.table, quasi, "explore: groups").groups if quasi else {},
-        columns=tuple(drawn_columns(compare(sample.table, shown.table, changed).columns)),
-        trees=trees,
-        clusters=cluster_view(sample.table, shown.table, shown.fitted),
-        warnings=(*(text for one in shown.fitted for text in one.warnings()), *decision.untried),
+        sizes=group_sizes(shown.masked.table, quasi, "explore: groups").groups if quasi else {},
+        columns=shown.columns,
+        trees=_trees(job, shown.masked.fitted),
+        clusters=shown.clusters,
+        warnings=(*(text for one in shown.masked.fitted for text in one.warnings()), *decision.untried),
         scaled=jobs.scaled,
         seconds=time.perf_counter() - start,
     )
+
+
+def _masked(job: Job, prepared: Prepared, table: Table) -> _Masked:
+    own: Prepared = prepared._replace(job=job, lake=table)  # type: ignore[arg-type]  # a table is enough from here on
+    masked, fitted = fitted_steps(own, draws_of(own), job.methods)
+    return _Masked(job, fitted, stored(masked))
+
+
+def _risks(jobs: ScaledJobs, prepared: Prepared, sample: Sample, same: _Masked | None) -> Decision:
+    """Everything but the job's own losses, with k as it is."""
+    masked = same or _masked(jobs.for_risk, prepared, sample.table)
+    risks = [one for one in jobs.job.measures if not issubclass(one.definition.result, Loss)]
+    job = jobs.for_risk._replace(measures=tuple(risks))
+    return measure_and_judge(job, sample.table, masked.table, masked.fitted)
+
+
+def _pictures(jobs: ScaledJobs, prepared: Prepared, sample: Sample, goal: Goal, same: _Masked | None) -> _Pictures:
+    """The job's own losses, and what is drawn, with k in proportion."""
+    masked = same or _masked(jobs.for_loss, prepared, sample.table)
+    losses = measured_losses(masked.job, sample.table, masked.table, masked.fitted)
+    released = [name for name in prepared.columns if name in sample.table.schema.names]
+    changed = [name for name in released if name in masked.table.changed]
+    sampled = goal.measure in losses and not sample.whole
+    value = float(getattr(losses[goal.measure], goal.field)) if sampled else 0.0
+    return _Pictures(
+        masked,
+        losses,
+        _between_parts(jobs.job, goal, sample.table, masked.table, value) if sampled else None,
+        tuple(drawn_columns(compare(sample.table, masked.table, changed).columns)),
+        cluster_view(sample.table, masked.table, masked.fitted),
+    )
+
+
+def _trees(job: Job, fitted: Sequence[Any]) -> dict[str, Mapping[str, Any]]:
+    """The trees of each refinement, by the name of its step."""
+    steps = zip(job.names, fitted, strict=True)
+    return {name: one.figures.trees for name, one in steps if isinstance(one, FittedRefinement) and one.figures.trees}
 
 
 class _Sampled:
@@ -209,7 +242,7 @@ def _between_parts(job: Job, goal: Goal, before: Table, after: Table, value: flo
     except DpmaskError:  # a part has too few records
         return None
     half = _STUDENT * float(np.std(found, ddof=1)) / PARTS**0.5
-    return value - half, value + half
+    return max(value - half, min(value, 0.0)), value + half
 
 
 def _closed(prepared: Prepared, sample: Sample) -> list[Line]:

@@ -2,6 +2,10 @@
 
 import http.client
 import json
+import re
+import signal
+import subprocess
+import sys
 import threading
 from contextlib import chdir, contextmanager
 
@@ -344,3 +348,33 @@ def test_the_server_answers_its_own_page_alone(explorer):
 def test_a_port_that_is_taken(explorer):
     with served(explorer) as server, pytest.raises(JobError, match=f"--port {server.server_port}: is taken"):
         ExplorerServer(explorer, server.server_port)
+
+
+def test_the_command_serves_until_it_is_ended(home):
+    """A process of its own, ended as Ctrl-C ends it."""
+    command = [sys.executable, "-m", "dpmask", "explore", "job.yaml"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert lines[0] == "400 of 400 records in the sample.\n"
+        assert re.search(r"http://127\.0\.0\.1:\d+/#[\w-]{32}\n", lines[1])
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "Ended. Nothing was published.\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--set", "mask[1].k=1"], "k must be an integer >= 2"),
+        (["--set", "source=nowhere"], "nowhere"),
+        (["--risk", "luck.rate"], "--risk luck.rate: the job does not measure it"),
+        (["--set", "measure=[]", "--set", "policy=[]", "--loss", "il1s.value"], "does not measure it"),
+    ],
+)
+def test_the_command_says_what_is_wrong(home, capfd, changes, message):
+    from dpmask.cli import main
+
+    with pytest.raises(SystemExit) as end:
+        main(["explore", "job.yaml", *changes])
+    assert end.value.code in {2, 4}
+    assert message in capfd.readouterr().err
