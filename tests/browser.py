@@ -57,6 +57,19 @@ class Browser:
         """Open a file at this width; the expressions are evaluated in the page."""
         return asyncio.run(self._look(path.as_uri(), width, scheme, media, expressions))
 
+    def drive(self, url, steps, *, width=1200, scheme="light"):
+        """Open an address and take steps there: ``steps`` is a coroutine function of a Tab."""
+        return asyncio.run(self._drive(url, steps, width, scheme))
+
+    async def _drive(self, url, steps, width, scheme):
+        tab = await Tab.opened(self.port)
+        try:
+            await tab.prepare(width, scheme)
+            await tab.ask("Page.navigate", url=url)
+            return await steps(tab)
+        finally:
+            await tab.ask("Page.close")
+
     async def _look(self, url, width, scheme, media, expressions):
         from tornado.websocket import websocket_connect
 
@@ -103,3 +116,80 @@ class Browser:
             seconds,
             base64.b64decode(picture["data"]),
         )
+
+
+class Tab:
+    """A tab that stays open: what a test types, presses and sees there."""
+
+    def __init__(self, socket):
+        self.socket, self.number, self.events = socket, 0, []
+
+    @classmethod
+    async def opened(cls, port):
+        from tornado.websocket import websocket_connect
+
+        new = urllib.request.Request(f"http://127.0.0.1:{port}/json/new?about:blank", method="PUT")
+        with urllib.request.urlopen(new, timeout=20) as answer:
+            page = json.load(answer)
+        return cls(await websocket_connect(page["webSocketDebuggerUrl"], max_message_size=1 << 28))
+
+    async def prepare(self, width, scheme):
+        for domain in ("Network", "Log", "Runtime", "Page"):
+            await self.ask(f"{domain}.enable")
+        await self.resize(width)
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        await self.ask("Emulation.setEmulatedMedia", media="", features=[feature])
+
+    async def resize(self, width, height=900):
+        await self.ask(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
+
+    async def ask(self, method, **parameters):
+        self.number += 1
+        await self.socket.write_message(json.dumps({"id": self.number, "method": method, "params": parameters}))
+        while True:
+            answer = json.loads(await asyncio.wait_for(self.socket.read_message(), 60))
+            if answer.get("id") == self.number:
+                assert "error" not in answer, answer
+                return answer["result"]
+            self.events.append(answer)
+
+    async def value(self, expression):
+        """What an expression is in the page."""
+        answer = await self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    async def until(self, expression, seconds=60):
+        """Wait until an expression is true in the page."""
+        for _ in range(seconds * 20):
+            found = await self.value(expression)
+            if found:
+                return found
+            await asyncio.sleep(0.05)
+        raise TimeoutError(f"{expression}: {await self.value('document.body.innerText')}")
+
+    async def press(self, key, code=0, text=""):
+        """Press a key."""
+        for kind in ("keyDown", "keyUp"):
+            more = {"text": text} if text and kind == "keyDown" else {}
+            await self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
+
+    async def type(self, text):
+        """Type a text where the keyboard is."""
+        await self.ask("Input.insertText", text=text)
+
+    async def picture(self, path, *, whole=False):
+        """Keep a picture of what is seen, or of the whole page."""
+        found = await self.ask("Page.captureScreenshot", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(found["data"]))
+
+    @property
+    def complaints(self):
+        by_kind = {"Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"}
+        return [json.dumps(event["params"]) for event in self.events if event["method"] in by_kind]
+
+    @property
+    def fetched(self):
+        return [e["params"]["request"]["url"] for e in self.events if e["method"] == "Network.requestWillBeSent"]

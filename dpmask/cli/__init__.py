@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dpmask import __version__
+from dpmask.cli.exploring import explore
 from dpmask.cli.ledger import ledger
 from dpmask.cli.measuring import attack, evaluate, sweep
 from dpmask.cli.preparing import certificates, explain, generate, init, schema, taxonomy, warmup
@@ -33,7 +34,7 @@ def cli() -> None:
 
 
 _PREPARING = (init, generate, warmup, certificates, taxonomy, schema, explain)
-for _command in (run, fit, plan, sweep, verify, ledger, evaluate, attack, *_PREPARING):
+for _command in (run, fit, plan, sweep, explore, verify, ledger, evaluate, attack, *_PREPARING):
     cli.add_command(_command)
 
 

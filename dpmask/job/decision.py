@@ -16,7 +16,7 @@ from dpmask.masking.claims import standing_claims, suppressed_columns
 from dpmask.measures.measure import MeasureRequest
 from dpmask.release.gate import GATE, GateRisk, refused
 from dpmask.release.policy import Verdict, judge
-from dpmask.results import Loss
+from dpmask.results import Loss, Result
 from dpmask.table.joined_intervals import joined_intervals, with_intervals
 from dpmask.table.label_sets import through_steps
 from dpmask.table.table import Table
@@ -118,3 +118,11 @@ def measure_and_judge(
         ),
         untried=untried,
     )
+
+
+def measured_losses(job: Job, original: Table, masked: Table, fitted: Sequence[Any]) -> dict[str, Result]:
+    """The job's own losses alone."""
+    masked = with_intervals(masked, joined_intervals(job.methods))
+    asked = [one for one in job.measures if issubclass(one.definition.result, Loss)]
+    suppressed = suppressed_columns(standing_claims(fitted, masked.masked_schema.names))
+    return taken(takers(original, masked, asked, through_steps(fitted), suppressed), ())[0]

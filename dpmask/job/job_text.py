@@ -63,6 +63,13 @@ class JobText:
             raise JobError(f"{self.url}: has nothing at {key_path(path)}. Name it as in mask[0].k.") from None
         return changed
 
+    def with_values(self, values: dict[str, Any]) -> JobText:
+        """The same text with other values, as the file would have them; what they stand for is filled in."""
+        changed = copy(self)
+        changed.variables = set(self.variables)
+        changed.values = changed._filled(values, ())
+        return changed
+
     def error(self, path: KeyPath, text: str) -> str:
         """A message that names the line, the key and what is wrong."""
         known = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in self.lines), ())

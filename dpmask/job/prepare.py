@@ -94,15 +94,17 @@ def prepare(
     keep: bool = True,
     signer: Ed25519PublicKey | None = None,
     fitted: Sequence[SavedFit] = (),
+    lake: Lake | None = None,
 ) -> Prepared:
     """Open the source and check the job against it. Unless it may ``keep`` what it makes, nothing is written.
 
-    With ``signer`` all entries of the ledger of its series must be signed by it. ``fitted`` are fits of its steps.
+    With ``signer`` all entries of the ledger of its series must be signed by it. ``fitted`` are fits of its steps,
+    ``lake`` is the source if it is open already.
     """
     refuse_seed(job, trial=trial)
     secret = secret_of(job)
     target, private = folders(job)
-    lake = open_lake(job)
+    lake = open_lake(job) if lake is None else lake
     _check_roles(job, lake)
     _check_steps(job, lake)
     check_accepted(job, findings(job, lake.schema, compared_schema(job, lake.schema)))

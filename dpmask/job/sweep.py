@@ -88,12 +88,12 @@ def sweep(
     text = JobText(url, settings)
     axes = [parse_axis(one) for one in over]
     jobs = [_at(text, axes, values) for values in product(*(axis.values for axis in axes))]
-    goals = _goals(jobs[0][1], risk, loss)
+    goals = goals_of(jobs[0][1], risk, loss)
     check_access(jobs[0][1])
     points = []
     for number, (values, job) in enumerate(jobs, start=1):
         progress(f"{number} of {len(jobs)}: {typed_line(values)}")
-        points.append(_point(job, values, goals, progress))
+        points.append(measured_point(job, values, goals, progress))
     place = Place(report) if report is not None else folders(jobs[0][1])[1] / _KEPT / "map.html"
     swept = Sweep(
         name=jobs[0][1].file.name, risk=goals[0].name, loss=goals[1].name, points=tuple(points), report=place.full_url
@@ -111,7 +111,7 @@ def _at(text: JobText, axes: Sequence[Axis], values: Sequence[Any]) -> tuple[dic
     return {axis.name: value for axis, value in zip(axes, values, strict=True)}, understood(changed)
 
 
-def _goals(job: Job, risk: str | None, loss: str | None) -> tuple[Goal, Goal]:
+def goals_of(job: Job, risk: str | None = None, loss: str | None = None) -> tuple[Goal, Goal]:
     """What to compare by: as asked for, else the first measure of each kind, else a method's own loss."""
     judged = {measure.name: measure.judged for measure in job.measures}
     judged |= {name: method.judged for name, method in zip(job.names, job.methods, strict=True) if method.judged}
@@ -138,7 +138,7 @@ def _goal(kind: str, asked: str | None, found: Sequence[Goal], judged: Mapping[s
     return found[0]
 
 
-def _point(
+def measured_point(
     job: Job, parameters: Mapping[str, Any], goals: tuple[Goal, Goal], progress: Callable[[str], None]
 ) -> SweepPoint:
     """What one point came to: as it was kept, or measured now."""

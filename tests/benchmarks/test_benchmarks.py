@@ -7,6 +7,7 @@ exit code 1. Here it is shown that each is reported with the limits it will be h
 import json
 
 import bench_engine
+import bench_explore
 import bench_fuzzy
 import bench_gate
 import bench_households
@@ -223,3 +224,9 @@ def test_series(figures):
     (one,) = figures()["series"]
     assert limited(one) == ["check"]
     assert one["least"] >= bench_series.K
+
+
+def test_explore(figures):
+    bench_explore.main(["--rows", "6e3", "--moves", "1"])
+    (one,) = figures()["explore: moves"]
+    assert limited(one) == ["first", "p95", "memory"]

@@ -22,6 +22,7 @@ LAYERS = [
     {"risk", "utility"},
     {"release", "report", "testing"},
     {"job"},
+    {"explore"},
     {"terminal"},
     {"cli"},
     {"__main__"},
