@@ -25,7 +25,8 @@ import numba  # noqa: E402
 from llvmlite import ir  # noqa: E402
 from llvmlite.binding import get_host_cpu_features  # noqa: E402
 from numba import types  # noqa: E402
-from numba.core import typed_passes, untyped_passes  # noqa: E402
+from numba.core import entrypoints, typed_passes, untyped_passes  # noqa: E402
+from numba.core import ir as numba_ir  # noqa: E402
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary  # noqa: E402
 from numba.core.compiler import CompilerBase, DefaultPassBuilder  # noqa: E402
 from numba.core.compiler_machinery import register_pass  # noqa: E402
@@ -62,6 +63,21 @@ class _QuickFlags(TargetConfig):  # type: ignore[misc]
 
 
 TargetConfig.__hash__, TargetConfig.__eq__ = _QuickFlags.__hash__, _QuickFlags.__eq__
+
+
+_PLAIN_VALUES = frozenset({str, int, float, bool, type(None), numba_ir.Loc})
+_search_variables = numba_ir.Inst._rec_list_vars
+
+
+def _variables(instruction: Any, value: Any) -> Any:
+    """The variables in a part of an instruction, which numba asks for a hundred thousand times, mostly of plain ones."""
+    kind = type(value)
+    if kind in _PLAIN_VALUES:
+        return []
+    return [value] if kind is numba_ir.Var else _search_variables(instruction, value)
+
+
+numba_ir.Inst._rec_list_vars = _variables
 
 
 class _PartLibrary(CPUCodeLibrary):  # type: ignore[misc]
@@ -174,13 +190,27 @@ def _looking_once(typing: Any, target: Any, flags: Any) -> Iterator[None]:
         del typing.refresh, target.refresh
 
 
+def _load_declarations(target: Any, typing: Any) -> None:
+    """Have both know what numba declares, each place looked at once and not again with each function that is found."""
+    again = typing.refresh, target.refresh
+    load_extensions, entrypoints.init_all = entrypoints.init_all, _no_extensions
+    typing.refresh = target.refresh = _no_extensions
+    try:
+        for context in (target, typing):
+            type(context).refresh(context)
+    finally:
+        entrypoints.init_all = load_extensions
+        typing.refresh, target.refresh = again
+    target.refresh()
+    typing.refresh()
+
+
 class _KernelCompiler(CompilerBase):  # type: ignore[misc]
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any) -> None:
         _import_array_functions()
         self._contexts = (typing, target)
         with _looking_once(typing, target, flags):
-            for context in (target, typing):
-                type(context).refresh(context)
+            _load_declarations(target, typing)
             super().__init__(typing, target, library, args, result, flags, local)
 
     def compile_extra(self, function: Any) -> Any:
