@@ -26,18 +26,19 @@ from llvmlite import ir  # noqa: E402
 from llvmlite.binding import get_host_cpu_features  # noqa: E402
 from numba import types  # noqa: E402
 from numba.core import entrypoints, typed_passes, untyped_passes  # noqa: E402
-from numba.core import ir as numba_ir  # noqa: E402
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary  # noqa: E402
 from numba.core.compiler import CompilerBase, DefaultPassBuilder  # noqa: E402
 from numba.core.compiler_machinery import register_pass  # noqa: E402
-from numba.core.targetconfig import ConfigStack, TargetConfig  # noqa: E402
+from numba.core.targetconfig import ConfigStack  # noqa: E402
 from numba.core.types.functions import BaseFunction  # noqa: E402
 from numba.core.typing.templates import _OverloadFunctionTemplate  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
 from dpmask.kernels.kernel_cache import KernelCache  # noqa: E402
+from dpmask.kernels.quick_numba import kernels_only, quicken  # noqa: E402
 
 require_processor(get_host_cpu_features())
+quicken()
 
 
 @cache
@@ -50,34 +51,6 @@ def _import_array_functions() -> None:
         import numba.np.arraymath  # noqa: F401 - asks for a BLAS when it is imported
     finally:
         linalg.ensure_blas = ensure_blas
-
-
-class _QuickFlags(TargetConfig):  # type: ignore[misc]
-    """Flags of a compilation, which numba compares thousands of times, option by option: a fifth of its time."""
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._values))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TargetConfig) and bool(self._values == other._values)
-
-
-TargetConfig.__hash__, TargetConfig.__eq__ = _QuickFlags.__hash__, _QuickFlags.__eq__
-
-
-_PLAIN_VALUES = frozenset({str, int, float, bool, type(None), numba_ir.Loc})
-_search_variables = numba_ir.Inst._rec_list_vars
-
-
-def _variables(instruction: Any, value: Any) -> Any:
-    """The variables in a part of an instruction, which numba asks for a hundred thousand times, mostly of plain ones."""
-    kind = type(value)
-    if kind in _PLAIN_VALUES:
-        return []
-    return [value] if kind is numba_ir.Var else _search_variables(instruction, value)
-
-
-numba_ir.Inst._rec_list_vars = _variables
 
 
 class _PartLibrary(CPUCodeLibrary):  # type: ignore[misc]
@@ -214,7 +187,7 @@ class _KernelCompiler(CompilerBase):  # type: ignore[misc]
             super().__init__(typing, target, library, args, result, flags, local)
 
     def compile_extra(self, function: Any) -> Any:
-        with without_collecting(), _looking_once(*self._contexts, self.state.flags):
+        with without_collecting(), kernels_only(), _looking_once(*self._contexts, self.state.flags):
             return super().compile_extra(function)
 
     def define_pipelines(self) -> list[Any]:
