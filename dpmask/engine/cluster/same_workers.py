@@ -59,7 +59,7 @@ def require_same_workers(client: Any) -> None:
 @contextmanager
 def late_workers_checked(client: Any) -> Iterator[None]:
     """Have each worker that joins meanwhile check itself before its first task; one that differs goes away."""
-    ours = {name: version(name) for name in _SAME}
+    ours = {name: _version(name) for name in _SAME}
     check = _check_of(client.id, ours, arithmetic())
     name = f"dpmask-{client.id}"
     client.register_plugin(check, name=name)
