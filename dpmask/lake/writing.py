@@ -152,9 +152,9 @@ def keep_categories(rows: Rows, codes: Mapping[str, frozenset[int]]) -> Rows:
         kind = rows.schema.field(place).type
         chunks = []
         for chunk in rows.column(place).chunks:
-            codes, unused = np.zeros(len(chunk.dictionary), np.int64), np.ones(len(chunk.dictionary), np.bool_)
-            codes[kept], unused[kept] = np.arange(len(kept)), False
-            indices = array_of(codes, unused).cast(kind.index_type).take(chunk.indices)
+            new, unused = np.zeros(len(chunk.dictionary), np.int64), np.ones(len(chunk.dictionary), np.bool_)
+            new[kept], unused[kept] = np.arange(len(kept)), False
+            indices = array_of(new, unused).cast(kind.index_type).take(chunk.indices)
             chunks.append(
                 pa.DictionaryArray.from_arrays(indices, chunk.dictionary.take(array_of(kept)), ordered=kind.ordered)
             )
