@@ -174,7 +174,7 @@ def show_plan(planned: Plan) -> None:
     echo(f"{planned.name}: {size}")
     echo(f"  blocks (partitions): {planned.blocks}, passes over the data: {planned.passes}")
     echo(f"  memory per worker thread: up to {planned.memory_per_thread_mb} MB above an idle worker")
-    echo(f"  time: about {planned.seconds} s on {planned.threads} threads")
+    echo(f"  time: about {planned.seconds} s on {planned.threads} threads; CPU: about {planned.cpu_seconds} s")
     if planned.kernels_to_compile:
         kernels = count(planned.kernels_to_compile, "kernel")
         echo(f"    {planned.compile_seconds} s of it to compile {kernels}, once on this machine: dpmask warmup")

@@ -17,6 +17,7 @@ from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Position
 from dpmask.errors import JobError
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.table.checks import infinite_column
 from dpmask.table.columns import require_known
@@ -42,7 +43,7 @@ class Features(EncodedColumns):
     def sample(self, key: Subkey, share: float, rows: Rows, position: Position) -> Records:
         """Each record of a block with this probability, by its own draw: the same records for any partitioning."""
         if share < 1.0:
-            rows = rows.filter(record_uniforms(key, position.first, rows.num_rows) < share)
+            rows = rows.filter(array_of(record_uniforms(key, position.first, rows.num_rows) < share))
         return self.records(rows)
 
 

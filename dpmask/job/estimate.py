@@ -18,6 +18,7 @@ from dpmask.job.prepare import Prepared, check_access, compared_schema, prepare
 from dpmask.job.roles import PlannedColumn, PlannedWeight, column_table, weight_table
 from dpmask.job.warm_up import compile_seconds
 from dpmask.lake.reading import LakeBlock
+from dpmask.lake.storage import Place
 from dpmask.masking.method import Method
 from dpmask.table.lake import Lake
 
@@ -67,8 +68,10 @@ class Plan:
     threads: int
     kernels_to_compile: int
     compile_seconds: float
+    cpu_seconds: float
+    """About the CPU time that it takes, compiling included."""
     seconds: float
-    """About how long it takes, compiling included."""
+    """About how long it takes, where nothing else is computed."""
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
@@ -84,7 +87,7 @@ def plan(job: Job, *, overwrite: bool = False, trial: bool = False) -> Plan:
     lake = prepared.lake
     first = _first_files(lake)
     records = lake.reader(lake.schema.names)(first.content, Position(0, 0))
-    seconds, cpu = _sample(prepared, first)
+    cpu, waited = _sample(prepared, first)
     size = records.select(list(prepared.read)).nbytes * lake.blocks[0].rows // first.rows
     passes = _CONTENT + sum(method.passes for method in job.methods)
     passes += 0 if prepared.series is None else prepared.series.passes(job)
@@ -95,11 +98,13 @@ def plan(job: Job, *, overwrite: bool = False, trial: bool = False) -> Plan:
     asked += consistency_requests(lake.schema, after, job.methods, job.measures)
     asked += gate_measures(job, lake, after, asked).beside(asked)
     measured = passes_of(asked, lake.schema)  # each goes over both tables
-    work = (passes + 1 + 2 * measured) * seconds + (_MASK_COST + _VERIFY_COST + shuffled * _SHUFFLE_COST) * cpu
-    work *= lake.rows / first.rows
+    reads, cost = passes + 1 + 2 * measured, _MASK_COST + _VERIFY_COST + shuffled * _SHUFFLE_COST
+    share = lake.rows / first.rows
+    work, waiting = (reads + cost) * cpu * share, reads * waited * share
     computing = _work(job.methods, lake.rows)
     computing += sum(one.definition.work_for(one.parameters, lake.rows) for one in asked)
     whole, identifying = first.rows == lake.rows, near_unique(job, replace(lake, blocks=(first,)))
+    at_once = min(threads(), len(lake.blocks))
     kernels, compiling = compile_seconds(job, nulls=any(lake.facts[name].nulls != 0 for name in prepared.read))
     return Plan(
         name=job.file.name,
@@ -121,7 +126,8 @@ def plan(job: Job, *, overwrite: bool = False, trial: bool = False) -> Plan:
         threads=threads(),
         kernels_to_compile=kernels,
         compile_seconds=round(compiling, 1),
-        seconds=round(_START + compiling + work / min(threads(), len(lake.blocks)) + computing / threads(), 1),
+        cpu_seconds=round(_START + compiling + work + computing, 1),
+        seconds=round(_START + compiling + (work + waiting) / at_once + computing / threads(), 1),
     )
 
 
@@ -144,9 +150,9 @@ def _first_files(lake: Lake) -> Block:
 
 
 def _sample(prepared: Prepared, first: Block) -> tuple[float, float]:
-    """Seconds and CPU seconds to read a first block, as it will be, when it was read before.
+    """CPU seconds to read a first block, as it will be, when it was read before; and seconds of waiting for a store.
 
-    The least of several times: others use the machine, too.
+    The least of several times: others use the machine, too. Files of this machine are then in its memory.
     """
     read = partial(prepared.lake.reader(prepared.read), first.content, Position(0, 0))
     taken = list[tuple[float, float]]()
@@ -154,7 +160,8 @@ def _sample(prepared: Prepared, first: Block) -> tuple[float, float]:
         start, before = time.perf_counter(), time.process_time()
         read()
         taken.append((time.perf_counter() - start, time.process_time() - before))
-    return min(taken)[0], min(cpu for _, cpu in taken)
+    seconds, cpu = min(taken)[0], min(cpu for _, cpu in taken)
+    return cpu, 0.0 if Place(prepared.lake.files[0].url).local else max(0.0, seconds - cpu)
 
 
 def _standing(prepared: Prepared) -> str:

@@ -32,8 +32,7 @@ def tasks_of(job: Job, *, nulls: bool = False, sometimes: bool = False) -> list[
     attacks = [MeasureRequest(name, name, {**one}) for method in job.methods for name, one in method.attacks().items()]
     uses = [*(method.kernels for method in job.methods), *(_use(one) for one in (*job.measures, *attacks))]
     tasks = [Task(name) for name in (*_EVERY_RUN, *(["moments with gaps"] if nulls or sometimes else []))]
-    tasks += [task for use in uses for task in use.always]
-    return tasks + [task for use in uses for task in use.sometimes] if sometimes else tasks
+    return tasks + [task for use in uses for task in (use.all if sometimes else use.always)]
 
 
 def _use(one: MeasureRequest) -> KernelUse:

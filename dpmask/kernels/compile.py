@@ -25,18 +25,20 @@ import numba  # noqa: E402
 from llvmlite import ir  # noqa: E402
 from llvmlite.binding import get_host_cpu_features  # noqa: E402
 from numba import types  # noqa: E402
-from numba.core import typed_passes, untyped_passes  # noqa: E402
+from numba.core import entrypoints, typed_passes, untyped_passes  # noqa: E402
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary  # noqa: E402
 from numba.core.compiler import CompilerBase, DefaultPassBuilder  # noqa: E402
 from numba.core.compiler_machinery import register_pass  # noqa: E402
-from numba.core.targetconfig import ConfigStack, TargetConfig  # noqa: E402
+from numba.core.targetconfig import ConfigStack  # noqa: E402
 from numba.core.types.functions import BaseFunction  # noqa: E402
 from numba.core.typing.templates import _OverloadFunctionTemplate  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
 from dpmask.kernels.kernel_cache import KernelCache  # noqa: E402
+from dpmask.kernels.quick_numba import kernels_only, quicken  # noqa: E402
 
 require_processor(get_host_cpu_features())
+quicken()
 
 
 @cache
@@ -49,19 +51,6 @@ def _import_array_functions() -> None:
         import numba.np.arraymath  # noqa: F401 - asks for a BLAS when it is imported
     finally:
         linalg.ensure_blas = ensure_blas
-
-
-class _QuickFlags(TargetConfig):  # type: ignore[misc]
-    """Flags of a compilation, which numba compares thousands of times, option by option: a fifth of its time."""
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._values))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TargetConfig) and bool(self._values == other._values)
-
-
-TargetConfig.__hash__, TargetConfig.__eq__ = _QuickFlags.__hash__, _QuickFlags.__eq__
 
 
 class _PartLibrary(CPUCodeLibrary):  # type: ignore[misc]
@@ -174,17 +163,31 @@ def _looking_once(typing: Any, target: Any, flags: Any) -> Iterator[None]:
         del typing.refresh, target.refresh
 
 
+def _load_declarations(target: Any, typing: Any) -> None:
+    """Have both know what numba declares, each place looked at once and not again with each function that is found."""
+    again = typing.refresh, target.refresh
+    load_extensions, entrypoints.init_all = entrypoints.init_all, _no_extensions
+    typing.refresh = target.refresh = _no_extensions
+    try:
+        for context in (target, typing):
+            type(context).refresh(context)
+    finally:
+        entrypoints.init_all = load_extensions
+        typing.refresh, target.refresh = again
+    target.refresh()
+    typing.refresh()
+
+
 class _KernelCompiler(CompilerBase):  # type: ignore[misc]
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any) -> None:
         _import_array_functions()
         self._contexts = (typing, target)
         with _looking_once(typing, target, flags):
-            for context in (target, typing):
-                type(context).refresh(context)
+            _load_declarations(target, typing)
             super().__init__(typing, target, library, args, result, flags, local)
 
     def compile_extra(self, function: Any) -> Any:
-        with without_collecting(), _looking_once(*self._contexts, self.state.flags):
+        with without_collecting(), kernels_only(), _looking_once(*self._contexts, self.state.flags):
             return super().compile_extra(function)
 
     def define_pipelines(self) -> list[Any]:

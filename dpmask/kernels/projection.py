@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Floats
+from dpmask.kernels.scipy_parts import non_negative_fit
 
 _RANK = 1e-10  # relative: rows closer than this to a combination of others are redundant
 _NOTHING = 1e-9  # a residual of least squares that is only rounding
@@ -147,10 +148,8 @@ def _onto_bounds(point: Floats, feasible: Feasible, metric: Floats) -> Floats:
 
     In the coordinates G^1/2 v the equalities leave directions Z y; what remains is: minimise |y| subject to E y >= f.
     """
-    from scipy.linalg import null_space
-
     root = np.sqrt(metric)
-    directions = null_space(feasible.rows / root) if len(feasible.rows) else np.eye(len(point))
+    directions = _null_space(feasible.rows / root) if len(feasible.rows) else np.eye(len(point))
     low, high = np.isfinite(feasible.lower), np.isfinite(feasible.upper)
     directions[np.linalg.norm(directions, axis=1) < _RANK] = 0.0  # a column that the equalities determine
     low, high = low & directions.any(axis=1), high & directions.any(axis=1)
@@ -168,17 +167,22 @@ def _onto_bounds(point: Floats, feasible: Feasible, metric: Floats) -> Floats:
     raise InconsistentConstraintsError("no point satisfies the equalities and the bounds together")
 
 
+def _null_space(rows: Floats) -> Floats:
+    """Orthonormal columns that span what the rows leave free, as ``scipy.linalg.null_space`` does."""
+    _, values, directions = np.linalg.svd(rows)
+    rank = np.sum(values > values.max(initial=0.0) * np.finfo(float).eps * max(rows.shape))
+    return directions[rank:].T.copy()
+
+
 def _least_distance(inequalities: Floats, needed: Floats) -> NDArray[np.intp] | None:
     """Which rows of E y >= f hold with equality where |y| is least; None if no y satisfies them.
 
     They are the support of a non-negative least squares fit, whose residual vanishes when there is no such y.
     """
-    from scipy.optimize import nnls
-
     scale = np.linalg.norm(inequalities, axis=1)
     rows, rights = inequalities / scale[:, None], needed / scale
     system = np.concatenate([rows.T, rights[None] / np.abs(rights).max()])
-    multipliers, residual = nnls(system, np.append(np.zeros(rows.shape[1]), 1.0))
+    multipliers, residual = non_negative_fit(system, np.append(np.zeros(rows.shape[1]), 1.0))
     return np.flatnonzero(multipliers > 0.0) if residual > _NOTHING else None
 
 

@@ -1,4 +1,4 @@
-"""Two functions of scipy.optimize without the rest of it: importing all of it takes as long as many a run."""
+"""Three functions of scipy.optimize without the rest of it: importing all of it takes as long as many a run."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Floats, Integers
+
+_SOLVED = 1  # what nnls returns then
 
 
 def assign(costs: NDArray[Any]) -> tuple[Integers, Integers]:
@@ -36,6 +38,19 @@ def falling_fit(values: Floats) -> Floats:
 
         return np.asarray(isotonic_regression(values, increasing=False).x)
     return fit[::-1]
+
+
+def non_negative_fit(matrix: Floats, values: Floats) -> tuple[Floats, float]:
+    """``scipy.optimize.nnls``: the numbers >= 0 by which a matrix comes nearest to the values, and how near."""
+    try:
+        fit, left, state = _extension("_slsqplib").nnls(np.ascontiguousarray(matrix), values, 3 * matrix.shape[1])
+    except (ImportError, AttributeError, TypeError, ValueError):
+        state = None
+    if state != _SOLVED:  # by another scipy, or not at all, and then it says so
+        from scipy.optimize import nnls
+
+        fit, left = nnls(matrix, values)
+    return fit, float(left)
 
 
 @cache

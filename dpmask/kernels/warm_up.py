@@ -57,8 +57,15 @@ class KernelUse(NamedTuple):
     always: tuple[Task, ...]
     sometimes: tuple[Task, ...] = ()
 
+    @property
+    def all(self) -> tuple[Task, ...]:
+        """Both."""
+        return self.always + self.sometimes
+
 
 NO_KERNELS = KernelUse(())
+ORDER = KernelUse((Task("order"),), (Task("crowded order"),))
+"""What counting a column's values below others compiles."""
 
 
 def cold(tasks: Iterable[Task]) -> list[Task]:
@@ -117,11 +124,14 @@ def _histogram() -> None:
 
 def _order() -> None:
     from dpmask.kernels.order.edge_lookup import edge_counts, edge_lookup
-    from dpmask.kernels.order.float_order import sorted_keys, window
+
+    edge_counts(_block()[0], edge_lookup(np.array([1.0, 2.0])))
+
+
+def _crowded_order() -> None:
+    from dpmask.kernels.order.float_order import sorted_keys
 
     sorted_keys(_block()[0])
-    edge_counts(_block()[0], edge_lookup(np.array([1.0, 2.0])))
-    window(np.array([1.0]), 0.5)
 
 
 def _cells() -> None:
@@ -271,10 +281,8 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "moments": (_in("comoments", "_add_products"), _moments),
     "moments with gaps": (_in("comoments", "_add_distances", "_add_pairs"), _moments_with_gaps),
     "histogram": (_in("order.histogram", "_count"), _histogram),
-    "order": (
-        (*_in("order.float_order", "_present_keys"), *_in("order.edge_lookup", "_lay_out", "_count")),
-        _order,
-    ),
+    "order": (_in("order.edge_lookup", "_lay_out", "_count"), _order),
+    "crowded order": (_in("order.float_order", "_present_keys"), _crowded_order),
     "cells": (_in("cells", "_add_products", "_project", "_route"), _cells),
     "starts": (_in("fuzzy.starts", "_choose"), _starts),
     "labels": (_in("fuzzy.labels", "find_labels-False"), _labels),

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from dpmask.lake.arrow import array_of
+
 _METADATA = b"dpmask"
 
 
@@ -20,13 +22,19 @@ def packed(arrays: Sequence[NDArray[Any]], values: Any = None) -> bytes:
     fortran = [array.flags.f_contiguous and not array.flags.c_contiguous for array in arrays]
     about = {"shapes": [array.shape for array in arrays], "fortran": fortran, "values": values}
     columns = {
-        str(number): pa.LargeListArray.from_arrays([0, array.size], pa.array(array.ravel(order="K" if order else "C")))
+        str(number): pa.LargeListArray.from_arrays(
+            array_of(np.array([0, array.size])), _flat(array.ravel(order="K" if order else "C"))
+        )
         for number, (array, order) in enumerate(zip(arrays, fortran, strict=True))
     }
     table = pa.table(columns).replace_schema_metadata({_METADATA: json.dumps(about, allow_nan=False)})
     file = io.BytesIO()
     pq.write_table(table, file, use_dictionary=False, compression="zstd")
     return file.getvalue()
+
+
+def _flat(values: NDArray[Any]) -> Any:
+    return array_of(values) if values.dtype.kind in "biuf" else pa.array(values)
 
 
 def unpacked(data: bytes) -> tuple[list[NDArray[Any]], Any]:

@@ -156,9 +156,9 @@ def _fetched(parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes | None
 def _decoded(values: Any, codes: Any) -> Any:
     """An array with nulls in the place of codes."""
     if not pa.types.is_dictionary(values.type):
-        return pc.if_else(pc.is_in(values, value_set=codes), pa.scalar(None, values.type), values)
+        return pc.if_else(pc.is_in(values, value_set=codes), pa.nulls(1, values.type)[0], values)
     coded = pc.is_in(values.dictionary, value_set=codes).take(values.indices)
-    indices = pc.if_else(coded, pa.scalar(None, values.indices.type), values.indices)
+    indices = pc.if_else(coded, pa.nulls(1, values.indices.type)[0], values.indices)
     return pa.DictionaryArray.from_arrays(indices, values.dictionary, ordered=values.type.ordered)
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dpmask.errors import InputError
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.lake.storage import OWNER_ONLY, Place
 
@@ -43,7 +44,7 @@ def _bare_type(kind: Any) -> Any:
 
 def reordered(rows: Rows, order: NDArray[np.int64]) -> Rows:
     """The block with row i what was row order[i]: a column at a time, so that it is never there a third time."""
-    indices = pa.Array.from_buffers(pa.int32(), len(order), [None, pa.py_buffer(order.astype(np.int32))])
+    indices = array_of(order.astype(np.int32))
     if not rows.num_columns:
         return rows.take(indices)
     return pa.table([column.combine_chunks().take(indices) for column in rows.columns], schema=rows.schema)
@@ -147,18 +148,15 @@ def keep_categories(rows: Rows, codes: Mapping[str, frozenset[int]]) -> Rows:
     """The block with only these categories left in its dictionaries, in their old order."""
     for name, used in codes.items():
         place = rows.schema.get_field_index(name)
-        kept = sorted(used)
+        kept = np.array(sorted(used), np.int64)
         kind = rows.schema.field(place).type
         chunks = []
         for chunk in rows.column(place).chunks:
-            new_code: list[int | None] = [None] * len(chunk.dictionary)
-            for new, old in enumerate(kept):
-                new_code[old] = new
-            indices = pa.array(new_code, kind.index_type).take(chunk.indices)
+            new, unused = np.zeros(len(chunk.dictionary), np.int64), np.ones(len(chunk.dictionary), np.bool_)
+            new[kept], unused[kept] = np.arange(len(kept)), False
+            indices = array_of(new, unused).cast(kind.index_type).take(chunk.indices)
             chunks.append(
-                pa.DictionaryArray.from_arrays(
-                    indices, chunk.dictionary.take(pa.array(kept, pa.int64())), ordered=kind.ordered
-                )
+                pa.DictionaryArray.from_arrays(indices, chunk.dictionary.take(array_of(kept)), ordered=kind.ordered)
             )
         rows = rows.set_column(place, rows.schema.field(place), pa.chunked_array(chunks, kind))
     return rows

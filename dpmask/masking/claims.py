@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +22,11 @@ from dpmask.errors import InputError, JobError, printable
 from dpmask.kernels.arrays import Floats
 from dpmask.table.columns import float_kind, require_numeric
 from dpmask.table.grouping import group_sizes
-from dpmask.table.households import composition_sizes
-from dpmask.table.matching import matched_records
-from dpmask.table.requirement import parse_requirements
-from dpmask.table.requirement_counts import CountedRequirement, count_requirement
 from dpmask.table.row_keys import require_groupable
-from dpmask.table.sensitive import check_models, checked_bands, sensitive_columns
 from dpmask.table.table import Table
-from dpmask.table.taxonomy import read_taxonomy
+
+if TYPE_CHECKING:
+    from dpmask.table.requirement_counts import CountedRequirement
 
 _WHO = "verify"
 
@@ -76,6 +73,8 @@ def _wrong_with(table: Table, claim: Mapping[str, Any]) -> list[str]:
         such = f"; {found.broken:,} records are in groups that break a claim"
         wrong += [f"claims groups of {named} in which {printable(text, 200)}{such}" for text in found.unmet()]
     elif claim.get("households"):
+        from dpmask.table.households import composition_sizes
+
         require_groupable(table.masked_schema, [claim["households"], *columns], _WHO)
         sizes = composition_sizes(table, claim["households"], columns, f"{_WHO}: households")
         if sizes.smallest < (least or 1):
@@ -95,6 +94,8 @@ def _wrong_with(table: Table, claim: Mapping[str, Any]) -> list[str]:
 def _sharing_fewer(table: Table, columns: Sequence[str], suppressed: Sequence[str], least: int) -> int:
     """How many records share their row with fewer than so many, themselves counted."""
     if suppressed:
+        from dpmask.table.matching import matched_records
+
         found = matched_records(table, columns, suppressed, f"{_WHO}: groups").records
         return sum(count for matches, count in found.items() if matches < least)
     return group_sizes(table, columns, f"{_WHO}: groups").below(least)
@@ -102,6 +103,11 @@ def _sharing_fewer(table: Table, columns: Sequence[str], suppressed: Sequence[st
 
 def _requirement(table: Table, claim: Mapping[str, Any]) -> CountedRequirement:
     """What the groups of a claim with models are, counted again."""
+    from dpmask.table.requirement import parse_requirements
+    from dpmask.table.requirement_counts import count_requirement
+    from dpmask.table.sensitive import check_models, checked_bands, sensitive_columns
+    from dpmask.table.taxonomy import read_taxonomy
+
     models = claim.get("models") or []
     asked = [{key: value for key, value in one.items() if key not in {"bands", "taxonomy"}} for one in models]
     given = {"columns": claim["columns"], "k": claim.get("smallest_group") or 1, "models": asked}

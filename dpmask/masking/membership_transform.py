@@ -25,7 +25,7 @@ from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError, nearest
 from dpmask.kernels.membership import gaussian, s_shape, triangular, z_shape
 from dpmask.kernels.moments import Moments
-from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.warm_up import ORDER, KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.column_method import ColumnMethod
 from dpmask.masking.method import FittedMethod
@@ -98,7 +98,7 @@ class MembershipTransform(ColumnMethod["FittedMembershipTransform"]):
     @property
     def kernels(self) -> KernelUse:
         """What it runs."""
-        return KernelUse((Task("membership"),), (Task("order"),))
+        return KernelUse((Task("membership"),), ORDER.all)
 
     def _require_bounds(self, column: str, given: Any) -> None:
         wanted = 3 if self.function == "triangular" else 2

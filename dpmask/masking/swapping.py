@@ -41,7 +41,7 @@ from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.order.ranks import RankKnots, rank_intervals
 from dpmask.kernels.patterns import shard_firsts
 from dpmask.kernels.swapping import fewest_values, mean_distance, meeting_places, shard_of, shards_for, swapped
-from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.warm_up import ORDER, KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.column_method import StratifiedColumnMethod
 from dpmask.masking.method import FittedMethod
@@ -110,7 +110,7 @@ class RankSwapping(StratifiedColumnMethod["FittedSwapping"]):
     @property
     def kernels(self) -> KernelUse:
         """What it runs."""
-        return KernelUse((Task("normals"),), (Task("order"),))
+        return KernelUse((Task("normals"),), ORDER.all)
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_transforms.py."""

@@ -17,6 +17,7 @@ from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Block, Position
 from dpmask.errors import InputError
 from dpmask.kernels.keys import RowKeys, grouped
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows, open_parquet
 from dpmask.lake.storage import Place
 from dpmask.lake.writing import reordered
@@ -223,7 +224,7 @@ def _split(column: str, side: str, shards: int, rows: Rows) -> list[KeyedRows]:
     keys = row_keys(rows, [column])
     place = keys.first % np.uint64(shards)
     picked = [np.flatnonzero(place == shard) for shard in range(shards)]
-    return [KeyedRows(keys.at(some), Packed.of(rows.take(pa.array(some)))) for some in picked]
+    return [KeyedRows(keys.at(some), Packed.of(rows.take(array_of(some)))) for some in picked]
 
 
 def _gather(column: str, schemas: Sequence[Any], original: list[KeyedRows], masked: list[KeyedRows]) -> _Shard:
@@ -237,8 +238,8 @@ def _gather(column: str, schemas: Sequence[Any], original: list[KeyedRows], mask
     (ours, our_order, our_rows), (theirs, their_order, their_rows) = sides
     partner = partners(ours, theirs)
     met = partner >= 0
-    left = pa.concat_tables(our_rows).take(pa.array(our_order[met]))
-    right = pa.concat_tables(their_rows).take(pa.array(their_order[partner[met]]))
+    left = pa.concat_tables(our_rows).take(array_of(our_order[met]))
+    right = pa.concat_tables(their_rows).take(array_of(their_order[partner[met]]))
     pairs = int(met.sum())
     return _Shard(
         Packed.of(pa.table(left.columns, schema=schemas[0])),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpmask.errors import JobError, nearest
 from dpmask.kernels.arrays import Floats
+from dpmask.lake.arrow import array_of, filled
 from dpmask.lake.reading import Rows
 
 _WORD = 8
@@ -82,7 +83,7 @@ def floats(rows: Rows, column: str) -> Floats:
     if array.type != pa.float64():
         array = pc.cast(array, pa.float64(), safe=False)
     if array.null_count:
-        array = pc.fill_null(array, pa.scalar(float("nan")))
+        array = filled(array, np.nan)
     # straight from the buffer: Arrow's own way imports pandas for it
     return np.frombuffer(array.buffers()[1], np.float64, len(array), 8 * array.offset)
 
@@ -147,7 +148,7 @@ def with_gaps(values: Floats, wanted: Any) -> Any:
     missing = np.isnan(values)
     if not missing.any():
         return of_type(values, wanted)
-    return of_type(np.where(missing, 0.0, values), wanted, pa.array(~missing).buffers()[1])
+    return of_type(np.where(missing, 0.0, values), wanted, array_of(~missing).buffers()[1])
 
 
 def of_type(values: Floats, wanted: Any, valid: Any = None) -> Any:

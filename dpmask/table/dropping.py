@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmask.engine.tasks import Block, Position, content_of
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.lake.writing import reordered
 from dpmask.table.steps import DroppedRows
@@ -56,7 +57,7 @@ def _places(dropped: Dropped, rows: Rows) -> NDArray[np.int32]:
 
 def rows_with_positions(rows: Rows, positions: NDArray[np.int64]) -> Rows:
     """A block with a column POSITION more."""
-    return rows.append_column(POSITION, pa.array(positions))
+    return rows.append_column(POSITION, array_of(positions))
 
 
 def with_positions(table: Table) -> Table:
@@ -102,7 +103,7 @@ class _Kept:
     def _with(self, columns: Sequence[str], name: str, values: NDArray[np.int64]) -> Rows:
         """These columns of the block, one of them with these values."""
         rows = self._all([column for column in columns if column != name])
-        return (rows.append_column(name, pa.array(values)) if name in columns else rows).select(list(columns))
+        return (rows.append_column(name, array_of(values)) if name in columns else rows).select(list(columns))
 
 
 class _Positioned(_Kept):
@@ -120,4 +121,4 @@ class _Gapped(_Kept):
         rows = self._with(columns, PRESENT, self.position.first + there)
         places, gone = np.zeros(self.origin.rows, np.int64), np.ones(self.origin.rows, np.bool_)
         places[self.origin.kept], gone[self.origin.kept] = there, False
-        return rows.combine_chunks().take(pa.array(places, mask=gone))
+        return rows.combine_chunks().take(array_of(places, gone))

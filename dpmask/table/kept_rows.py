@@ -22,6 +22,7 @@ from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import Block, Position
 from dpmask.errors import VerificationError
 from dpmask.kernels.keys import RowKeys, grouped
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.lake.storage import Place
 from dpmask.lake.writing import write_rows
@@ -55,7 +56,7 @@ def keep_rows(
 
 def _keep(known: KnownPeople, columns: tuple[str, ...], place: Place, rows: Rows, position: Position) -> KeptFile:
     words = known.identities_of(rows)
-    arrays = [pa.array(np.ascontiguousarray(words[:, lane])) for lane in range(2)]
+    arrays = [array_of(words[:, lane]) for lane in range(2)]
     arrays += [_plain(rows.column(name)) for name in columns]
     kept = pa.table(arrays, names=[*_PERSON, *columns])
     name = f"{place.path.rsplit('/', 1)[-1]}-{position.number:05d}.parquet"
@@ -139,18 +140,18 @@ def _cut(words: Any, rows: Rows, shards: int) -> list[KeyedRows]:
     keys = RowKeys(*(np.ascontiguousarray(lane) for lane in words))
     place = keys.first % np.uint64(shards)
     picked = [np.flatnonzero(place == shard) for shard in range(shards)]
-    return [KeyedRows(keys.at(some), Packed.of(rows.take(pa.array(some)))) for some in picked]
+    return [KeyedRows(keys.at(some), Packed.of(rows.take(array_of(some)))) for some in picked]
 
 
 def _met(renamed: Sequence[Mapping[str, str]], *sides: list[KeyedRows]) -> Packed:
     """One shard: the newest table's people in the order of their digests, with what each earlier release has."""
     ours, mine = _whole(sides[0])
     order = grouped(ours).order
-    ours, found = ours.at(order), mine.take(pa.array(order))
+    ours, found = ours.at(order), mine.take(array_of(order))
     for side, names in zip(sides[1:], renamed, strict=True):
         theirs, rows = _whole(side)
         places = partners(ours, theirs)
-        taken = rows.take(pa.array(places, mask=places < 0))
+        taken = rows.take(array_of(places, places < 0))
         for old, new in names.items():
             found = found.append_column(pa.field(new, taken.schema.field(old).type), taken.column(old))
     return Packed.of(found)

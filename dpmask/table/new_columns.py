@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from dpmask.lake.arrow import array_of, texts_of
 from dpmask.lake.reading import Rows
 
 
@@ -21,9 +22,18 @@ class NewColumn(NamedTuple):
 
     def taken(self, values: Sequence[Any], places: NDArray[np.integer[Any]]) -> Any:
         """The column whose rows have the values at these places; None is missing."""
+        return self._array(values).take(array_of(places))
+
+    def _array(self, values: Sequence[Any]) -> Any:
+        if pa.types.is_string(self.kind):
+            return texts_of(values)
+        if not pa.types.is_floating(self.kind) and not pa.types.is_date(self.kind):
+            return pa.array(values, self.kind)
+        missing = np.array([value is None for value in values], np.bool_)
+        numbers = np.array([0.0 if value is None else value for value in values], np.float64)
         if pa.types.is_date(self.kind):
-            values = [None if value is None else int(np.floor(value)) for value in values]
-        return pa.array(values, self.kind).take(pa.array(places))
+            numbers = np.floor(numbers).astype(np.int32)
+        return array_of(numbers, missing).cast(self.kind)
 
 
 def text_column(name: str) -> NewColumn:
@@ -43,7 +53,7 @@ def date_column(name: str) -> NewColumn:
 
 def with_missing(array: Any, missing: NDArray[np.bool_]) -> Any:
     """The array of a column with these rows missing."""
-    return pc.if_else(pa.array(missing), None, array)
+    return pc.if_else(array_of(missing), pa.nulls(1, array.type)[0], array)
 
 
 def replaced_schema(schema: Any, new: Mapping[str, Sequence[NewColumn]]) -> Any:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpmask.errors import JobError
 from dpmask.kernels.arrays import Words
 from dpmask.kernels.keys import RowKeys, float_words, new_keys, with_word
+from dpmask.lake.arrow import filled, numbers_of
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import floats, is_nested, require_known
 
@@ -79,9 +80,7 @@ def _integer_words(array: Any) -> Words:
         array = pc.cast(array, pa.uint8())
     elif not pa.types.is_integer(kind):
         array = array.view(pa.int64() if kind.bit_width == 64 else pa.int32())  # noqa: PLR2004
-    filled = pc.fill_null(array, 0)
-    values = np.frombuffer(filled.buffers()[1], filled.type.to_pandas_dtype(), len(filled), 0)
-    return values[filled.offset :].astype(np.int64, copy=False).view(np.uint64)
+    return numbers_of(filled(array, 0)).astype(np.int64, copy=False).view(np.uint64)
 
 
 def _decimal_words(array: Any) -> list[Words]:

@@ -68,7 +68,7 @@ def test_imports_go_leftwards(path):
             assert own in {"lake", "table"}, f"{path.name} imports {module}"
         if root in {"dask", "distributed"}:
             assert own in {"engine", "table", "testing"}, f"{path.name} imports {module}"
-        if own == "kernels" and path.stem not in {"compile", "kernel_cache", "scipy_parts", "target"}:
+        if own == "kernels" and path.stem not in {"compile", "kernel_cache", "quick_numba", "scipy_parts", "target"}:
             assert root in PURE | {"numpy", "scipy", "dpmask"}, module
 
 

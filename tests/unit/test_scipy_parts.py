@@ -4,16 +4,16 @@ import subprocess
 import sys
 
 import numpy as np
-from scipy.optimize import isotonic_regression, linear_sum_assignment
+from scipy.optimize import isotonic_regression, linear_sum_assignment, nnls
 
 from dpmask.kernels import scipy_parts
-from dpmask.kernels.scipy_parts import assign, falling_fit
+from dpmask.kernels.scipy_parts import assign, falling_fit, non_negative_fit
 
 RNG = np.random.default_rng(0)
 WITHOUT_THE_PACKAGE = """
 import sys, numpy
-from dpmask.kernels.scipy_parts import assign, falling_fit
-assign(numpy.eye(2)), falling_fit(numpy.arange(3.0))
+from dpmask.kernels.scipy_parts import assign, falling_fit, non_negative_fit
+assign(numpy.eye(2)), falling_fit(numpy.arange(3.0)), non_negative_fit(numpy.eye(2), numpy.arange(2.0))
 sys.exit("scipy.optimize" in sys.modules)
 """
 
@@ -32,12 +32,21 @@ def test_a_falling_fit_is_scipys_to_the_bit():
         assert (falling_fit(values) == isotonic_regression(values, increasing=False).x).all()
 
 
+def test_a_non_negative_fit_is_scipys_to_the_bit():
+    for rows, columns in ((1, 1), (3, 2), (5, 7), (20, 20)):
+        matrix, values = RNG.normal(size=(rows, columns)), RNG.normal(size=rows)
+        (fit, left), (theirs, rest) = non_negative_fit(matrix, values), nnls(matrix, values)
+        assert (fit == theirs).all()
+        assert left == rest
+
+
 def test_of_a_scipy_that_keeps_them_elsewhere(monkeypatch):
     costs, values = RNG.normal(size=(5, 5)), RNG.normal(size=9)
-    here = assign(costs)[1], falling_fit(values)
+    found = lambda: (assign(costs)[1], falling_fit(values), non_negative_fit(costs, costs[0])[0])  # noqa: E731
+    here = found()
     monkeypatch.setattr(scipy_parts.PathFinder, "find_spec", lambda *_: None)
     scipy_parts._extension.cache_clear()
-    assert all((one == other).all() for one, other in zip(here, (assign(costs)[1], falling_fit(values)), strict=True))
+    assert all((one == other).all() for one, other in zip(here, found(), strict=True))
 
 
 def test_the_package_is_not_imported():

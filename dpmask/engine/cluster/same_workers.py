@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.metadata import distribution
 from typing import Any
 
 from dpmask.engine.progress import Listener, current
@@ -25,7 +25,13 @@ _TOPIC = "dpmask-workers"
 @cache
 def computing_libraries() -> dict[str, str]:
     """The versions of the libraries that decide over bits."""
-    return {name: version(name) for name in _COMPUTING}
+    return {name: _version(name) for name in _COMPUTING}
+
+
+def _version(package: str) -> str:
+    """What stands in its metadata; all of it would be parsed as an e-mail, which takes as long as some imports."""
+    text = distribution(package).read_text("METADATA") or ""
+    return next(line[9:] for line in text.splitlines() if line.startswith("Version: "))
 
 
 def require_same_workers(client: Any) -> None:
@@ -53,7 +59,7 @@ def require_same_workers(client: Any) -> None:
 @contextmanager
 def late_workers_checked(client: Any) -> Iterator[None]:
     """Have each worker that joins meanwhile check itself before its first task; one that differs goes away."""
-    ours = {name: version(name) for name in _SAME}
+    ours = {name: _version(name) for name in _SAME}
     check = _check_of(client.id, ours, arithmetic())
     name = f"dpmask-{client.id}"
     client.register_plugin(check, name=name)

@@ -32,7 +32,7 @@ from typing import Any, ClassVar
 
 from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.warm_up import CRISP, KernelUse, Task
+from dpmask.kernels.warm_up import CRISP, ORDER, KernelUse, Task
 from dpmask.masking.method import Method, Schema
 from dpmask.masking.refinement.asked import AskedGroups
 from dpmask.masking.refinement.attributes import MISSING, SUPPRESSED, Attribute
@@ -209,7 +209,7 @@ class TopDownRefinement(Method[FittedRefinement]):
         """What it runs."""
         models = (Task("models"),) if any(one.models or one.known for one in self.requirements) else ()
         regions = (Task("regions"),) if self.search == MONDRIAN else ()
-        return KernelUse((Task("refinement"), *models, *regions), (Task("order"), *CRISP, Task("fuzzy", 1.2)))
+        return KernelUse((Task("refinement"), *models, *regions), (*ORDER.all, *CRISP, Task("fuzzy", 1.2)))
 
     @property
     def passes(self) -> int:

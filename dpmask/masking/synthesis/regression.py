@@ -39,9 +39,11 @@ from dpmask.table.table import Table
 
 _LEAST = 10
 _PER_COEFFICIENT = 2
-_SECONDS, _OVERHEAD = 1e-10, 100
+_SECONDS, _OVERHEAD = 5e-10, 100
 """What plans count for each record, model, pass and product; see tests/benchmarks/bench_regression.py."""
 _PASSES = 30
+_COLUMNS = 2
+"""Columns of the design for each independent: a number is one, categories are one less than there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +117,7 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about."""
-        p = 1 + len(self.independents)
+        p = 1 + _COLUMNS * len(self.independents)
         products = sum(_OVERHEAD + p * (p + 2 * len(group)) for group in self.groups)
         return _SECONDS * _PASSES * rows * self.clusters * products
 

@@ -47,7 +47,7 @@ from dpmask.kernels.intervals import (
     split_values,
 )
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.warm_up import ORDER
 from dpmask.measures.measure import Measure, timed
 from dpmask.results import MORE_RISK, RATE, Exhibit, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
@@ -250,5 +250,5 @@ MEASURE = Measure(
     passes=6,
     varied=True,
     passes_per_column=1,
-    kernels=KernelUse((Task("order"),)),
+    kernels=ORDER,
 )

@@ -19,6 +19,7 @@ from dpmask.errors import InputError
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.keys import float_keys, grouped
 from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, Radii, as_close, merge_found, true_radii
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.measures.risk.linkage_values import Points, Values
 from dpmask.table.columns import floats
@@ -103,7 +104,7 @@ def chosen_rows(rows: Rows, chosen: Integers | None) -> Rows:
     if chosen is not None:
         position = floats(rows, POSITION).astype(np.int64)
         kept &= chosen[np.minimum(np.searchsorted(chosen, position), len(chosen) - 1)] == position
-    return rows if kept.all() else rows.take(np.flatnonzero(kept))
+    return rows if kept.all() else rows.take(array_of(np.flatnonzero(kept)))
 
 
 def pairs_of(values: Sequence[Values], rows: Rows) -> Pairs:

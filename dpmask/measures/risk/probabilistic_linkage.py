@@ -46,7 +46,7 @@ from dpmask.kernels.linkage.agreement import (
 )
 from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
 from dpmask.kernels.order.bins import bin_count, binned
-from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.warm_up import ORDER, KernelUse
 from dpmask.measures.measure import Measure, timed
 from dpmask.results import MORE_RISK, RATE, Risk, Term
 from dpmask.table.checks import empty_column
@@ -326,5 +326,5 @@ MEASURE = Measure(
     passes_per_column=2,
     most_columns=_MOST_COLUMNS,
     check=_check,
-    kernels=KernelUse((), (Task("order"),)),
+    kernels=KernelUse((), ORDER.all),
 )

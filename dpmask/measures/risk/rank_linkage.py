@@ -44,7 +44,7 @@ from dpmask.kernels.linkage.swapped import (
 )
 from dpmask.kernels.order.ranks import RankKnots, rank_intervals
 from dpmask.kernels.swapping import distance_sd, fewest_values
-from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.warm_up import ORDER, KernelUse, Task
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
@@ -296,5 +296,8 @@ def _result(found: Candidates, inside: NDArray[np.bool_], records: int) -> RankL
 
 
 MEASURE = Measure(
-    function=rank_linkage, result=RankLinkage, passes=5, kernels=KernelUse((Task("order"), Task("swapped")))
+    function=rank_linkage,
+    result=RankLinkage,
+    passes=5,
+    kernels=KernelUse((*ORDER.always, Task("swapped")), ORDER.sometimes),
 )

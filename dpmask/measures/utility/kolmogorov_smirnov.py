@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.order.float_order import Positions
-from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.warm_up import ORDER
 from dpmask.measures.measure import Measure, Need
 from dpmask.measures.utility.quantile_search import Steps
 from dpmask.measures.utility.summary import Summary, summarised
@@ -119,5 +119,5 @@ MEASURE = Measure(
     roles={"weight": "weight"},
     needs=Need.STEPS,
     from_summary=_from_summary,
-    kernels=KernelUse((Task("order"),)),
+    kernels=ORDER,
 )

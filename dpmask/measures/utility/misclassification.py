@@ -183,7 +183,7 @@ def _result(moved: Mapping[str, Counts]) -> Misclassification:
     )
 
 
-_FIT_SECONDS, _ROW_SECONDS = 0.2, 1.5e-5
+_FIT_SECONDS, _ROW_SECONDS = 0.4, 3e-6
 """CPU of clustering a sample, and each record of the table; from the passes of the job cluster_analysis."""
 
 

@@ -34,7 +34,7 @@ from scipy.special import erf
 
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.comoments import CoMoments
-from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.warm_up import ORDER
 from dpmask.measures.measure import Measure, Need, require_integers
 from dpmask.measures.utility.quantile_search import PERCENTS, WINDOW
 from dpmask.measures.utility.summary import Summary, summarised
@@ -231,5 +231,5 @@ MEASURE = Measure(
     roles={"weight": "weight"},
     needs=_NEEDS,
     from_summary=_from_summary,
-    kernels=KernelUse((Task("order"),)),
+    kernels=ORDER,
 )

@@ -28,6 +28,7 @@ from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples
 from dpmask.kernels.regression.logistic import Floats, basis, fitted_chances
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers
 from dpmask.measures.utility.summary import require_columns
@@ -147,7 +148,7 @@ def _choose(
     words = record_words(key, position.first, rows.num_rows)
     likely = np.argpartition(words, sample)[:sample] if len(words) > sample else np.arange(len(words))
     likely.sort()
-    picked = rows.take(likely)
+    picked = rows.take(array_of(likely))
     values = [floats(picked, name) for name in numeric]
     values += [(row_keys(picked, [name]).first >> _EXACT).astype(np.float64) for name in others]
     return hash_sample(words[likely], position.first + likely, np.array(values), sample)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from dpmask.kernels.arrays import Floats
-from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.warm_up import ORDER
 from dpmask.measures.measure import Measure, Need
 from dpmask.measures.utility.summary import Summary
 from dpmask.measures.utility.weights import WeightedLoss, check_weight
@@ -56,7 +56,7 @@ def share_measure(
         check=check,
         needs=Need.BINS,
         from_summary=from_summary,
-        kernels=KernelUse((Task("order"),)),
+        kernels=ORDER,
     )
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpmask.kernels.arrays import Floats
+from dpmask.lake.arrow import array_of, filled, numbers_of, texts_of
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import whole_array
 from dpmask.table.encoders.base import Codes
@@ -27,7 +28,7 @@ class TextColumn(NamedTuple):
     def texts(self, most: int | None = None) -> dict[int, str]:
         """The texts of the values that rows have, by their place; at most so many."""
         used = np.flatnonzero(self.counts[:-1])[:most]
-        texts = pc.cast(self.values.take(pa.array(used)), pa.string()).to_pylist()
+        texts = pc.cast(self.values.take(array_of(used)), pa.string()).to_pylist()
         return {place: text for place, text in zip(used.tolist(), texts, strict=True) if text is not None}
 
     def lookup(self, function: Callable[[str], Any], missing: Any, kind: type = np.float64) -> Any:
@@ -42,10 +43,10 @@ def text_values(rows: Rows, column: str) -> TextColumn:
     """The values of a block's column, which may be of any type that has texts."""
     array = whole_array(rows.column(column))
     if pa.types.is_null(array.type):
-        return TextColumn(pa.array([], pa.string()), np.array([len(array)]), np.zeros(len(array), np.int64))
+        return TextColumn(texts_of([]), np.array([len(array)]), np.zeros(len(array), np.int64))
     coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     size = len(coded.dictionary)
-    places = pc.fill_null(pc.cast(coded.indices, pa.int64()), size).to_numpy(zero_copy_only=False)
+    places = numbers_of(filled(pc.cast(coded.indices, pa.int64()), size))
     return TextColumn(coded.dictionary, np.bincount(places, minlength=size + 1), places)
 
 
