@@ -107,9 +107,12 @@ def controls_of(job: Job) -> list[Control]:
 
 def _of_step(job: Job, number: int, step: Mapping[str, Any], heading: str) -> Iterator[Control]:
     path: KeyPath = ("mask", number)
-    given = {**_DEFAULTS.get(step["method"], {}), **step}
+    defaults = dict(_DEFAULTS.get(step["method"], {}))
+    if number:
+        defaults.pop("suppress_records", None)  # only a first step may drop records
     if "entropy" in step:
-        given.pop("fuzziness", None)
+        defaults.pop("fuzziness", None)
+    given = {**defaults, **step}
     for name, one in _STEP_RANGES.items():
         if name in given:
             yield _number(heading, name.replace("_", " "), given[name], one, (*path, name))

@@ -7,6 +7,7 @@ records to hide among make linkage easier than on everything: as a rule, the ris
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -132,7 +133,8 @@ def evaluated(jobs: ScaledJobs, sample: Sample, goals: tuple[Goal, Goal]) -> Eva
     start, job = time.perf_counter(), jobs.job
     prepared = prepare(job, overwrite=True, trial=True, keep=False, lake=sample.lake)
     same = _masked(job, prepared, sample.table) if jobs.for_risk.steps == jobs.for_loss.steps else None
-    with ThreadPoolExecutor(1) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as pool:
+        warnings.simplefilter("ignore")  # the page has them; fits, which ignore them too, run beside each other here
         later = pool.submit(copy_context().run, _pictures, jobs, prepared, sample, goals[1], same)
         decision = _risks(jobs, prepared, sample, same)
         shown = later.result()

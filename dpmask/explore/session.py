@@ -30,7 +30,7 @@ from dpmask.release.manifest import canonical
 from dpmask.table.keyed_sample import keyed_sample
 
 SAMPLE_ROWS = 5_000
-"""Records of the sample: a move of ``cluster_analysis``, the slowest ready job, takes less than 2 CPU s on so many."""
+"""Records of the sample: on so many a move of most ready jobs takes less than 2 s on two cores (the guide has each)."""
 _KEPT, _POINTS = "explore", "points.json"
 _MOST_POINTS, _MOST_PICTURES = 500, 50
 

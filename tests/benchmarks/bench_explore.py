@@ -1,4 +1,4 @@
-"""Moves of the explorer, on the slowest ready job: CPU of the first picture and of moves, peak memory.
+"""Moves of the explorer, on the ready job cluster_analysis: CPU of the first picture and of moves, peak memory.
 
 python tests/benchmarks/bench_explore.py [--rows 1e6] [--moves 50]
 
