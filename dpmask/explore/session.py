@@ -194,7 +194,7 @@ class Explorer:
         with self._lock:
             key = setting_key(changes)
             if key not in self._pictures:
-                found = evaluated(self._jobs_at(changes), self.sample, self.goals)
+                found = self._evaluated(changes)
                 while len(self._pictures) >= _MOST_PICTURES:
                     del self._pictures[next(iter(self._pictures))]
                 self._pictures[key] = found
@@ -202,6 +202,15 @@ class Explorer:
                 self.tried[key] = Tried(dict(changes), found.values, found.risk, found.loss, broken)
                 self._keep()
             return self._pictures[key]
+
+    def _evaluated(self, changes: Changes) -> Evaluated:
+        try:
+            return evaluated(self._jobs_at(changes), self.sample, self.goals)
+        except InputError as error:
+            if self.sample.whole:
+                raise
+            rows = f"{self.sample.table.rows:,} of {self.sample.lake.rows:,} records"
+            raise InputError(f"{error} The sample has {rows}; a larger one may do: --rows.") from None
 
     def job_at(self, changes: Changes) -> Job:
         """The job with a setting in place of its own."""

@@ -17,7 +17,7 @@ from conftest import people, write_lake
 from explore_job import TEXT, write_job
 
 from dpmask.engine.draws import make_key
-from dpmask.errors import JobError, TargetError
+from dpmask.errors import InputError, JobError, TargetError
 from dpmask.explore.controls import settings_of
 from dpmask.explore.everything import FullRun
 from dpmask.explore.job_edit import edited
@@ -168,6 +168,8 @@ def test_a_sample_says_so(tmp_path):
     assert found.values["gate.smallest"].value >= 20, "risks are taken with k as it is"
     assert found.scaled["mask[0].requirements[0].k"] == (20, max(2, round(20 * share)))
     assert min(found.sizes) < 20, "pictures in proportion"
+    with chdir(tmp_path), pytest.raises(InputError, match=r"fewer than k = 1000.* larger one may do: --rows"):
+        explorer.move("mask[0].requirements[0].k", 1000)
 
 
 def test_numbers_of_records_in_proportion():
