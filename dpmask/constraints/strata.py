@@ -22,6 +22,9 @@ from dpmask.table.columns import floats, is_nested, is_numeric, require_known
 from dpmask.table.encoders.texts import text_values
 from dpmask.table.taxonomy import Branch, read_taxonomy
 
+StratumColumn = str | Mapping[str, object]
+"""What ``by`` names: a column whose values are strata, or one with the edges of its bands or a taxonomy."""
+
 Label = str | int | bool | None
 Stratum = tuple[Label, ...]
 """What the records of a stratum have in common: a label of each column, then whether each rule applies."""

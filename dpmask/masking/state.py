@@ -22,7 +22,7 @@ from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError
 
-_PACKAGES = ("clustering", "constraints", "kernels", "masking", "table")
+_PACKAGES = ("clustering", "constraints", "kernels", "lake", "masking", "table")
 
 
 @dataclass(frozen=True, repr=False)

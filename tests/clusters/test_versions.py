@@ -67,7 +67,7 @@ def test_workers_that_join_late_are_checked_before_they_take_a_task(monkeypatch,
     """The job believes to have another library, as if the new worker had: it goes away, unless the job itself is gone."""
     from distributed import Client, LocalCluster
 
-    notes, real = [], same_workers.version
+    notes, real = [], same_workers._version
     with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
         with listening(lambda text, done, total: notes.append(text)), connected(cluster.scheduler_address) as client:
             ours = {name: real(name) for name in same_workers._SAME}

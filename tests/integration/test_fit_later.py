@@ -14,7 +14,7 @@ import dpmask
 from dpmask.errors import AccessError, InputError, JobError, TargetError
 from dpmask.testing.tables import in_partitions, require_alike
 
-OF_ONE_TABLE = {"swapping", "rotation", "microaggregation", "ipso", "dropped", "cells"}
+OF_ONE_TABLE = {"calibrated_weights", "swapping", "rotation", "microaggregation", "ipso", "dropped", "cells"}
 MORE = {
     "of households": dpmask.OfHouseholds(method=dpmask.NoiseAddition(columns=["rent"], scale=0.1), household="home"),
     "dropped": dpmask.TopDownRefinement(

@@ -26,6 +26,15 @@ TEXTS = [
 ]
 SECRET = "6b0d1c88a4e94f53b1f2d7a9c05e3f62"
 FOUND = {path: blocks(path.read_text(encoding="utf-8")) for path in TEXTS}
+GROUPED = {
+    "name": "a job whose first step has a k",
+    **{"source": "lake", "target": "release", "private": "private", "seed": 1},
+    "columns": {
+        **{"identifier": ["person_id", "household_id"], "quasi": ["age"], "sensitive": ["net"]},
+        "drop": ["education", "gross", "hours", "occupation", "region", "sex", "tax", "weight"],
+    },
+    "mask": [{"method": "microaggregation", "columns": ["age", "net"], "k": 5}],
+}
 LANGUAGES = {"sh", "python", "yaml", "text", "toctree", "literalinclude"}
 
 
@@ -49,6 +58,7 @@ def office(tmp_path_factory):
     generate_lake(str(folder / "lake"), rows=400, files=2, seed=1, nulls=False)
     (folder / "jobs").symlink_to(ROOT / "jobs")
     (folder / "education.yaml").write_text((ROOT / "jobs/taxonomies/education.yaml").read_text(encoding="utf-8"))
+    (folder / "job.yaml").write_text(yaml.safe_dump(GROUPED), encoding="utf-8")
     people = dpmask.read_lake(str(folder / "lake")).to_dask().compute()
     people.assign(income=people["gross"]).to_parquet(folder / "people.parquet")
     return folder

@@ -22,6 +22,8 @@ PINNED = {
     "noise, strata": "41874644f8386ca4",
     "swapping, strata": "54746194213e4464",
     "microaggregation, strata": "648b59ad7a68df69",
+    "microaggregation, totals": "d712f8eaefd6c88f",
+    "calibrated_weights": "1d74ec57522aa6a2",
     "refinement, models": "fb930f8dc7e90f9e",
     "refinement, mondrian": "587f02032e8d5088",
 }

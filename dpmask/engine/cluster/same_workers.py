@@ -64,12 +64,17 @@ def late_workers_checked(client: Any) -> Iterator[None]:
     name = f"dpmask-{client.id}"
     client.register_plugin(check, name=name)
     client.subscribe_topic(_TOPIC, partial(_report, current()))  # called by another thread
+    gone = False
     try:
         yield
+    except ClusterError:
+        gone = True
+        raise
     finally:
-        with suppress(Exception):  # the cluster may be gone
-            client.unsubscribe_topic(_TOPIC)
-            client.unregister_worker_plugin(name)
+        if not gone:  # else nobody may answer; what is left behind binds nobody
+            with suppress(Exception):
+                client.unsubscribe_topic(_TOPIC)
+                client.unregister_worker_plugin(name)
 
 
 def _report(listener: Listener, event: Any) -> None:

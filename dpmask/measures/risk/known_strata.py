@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dpmask.constraints.strata import Strata, check_strata, make_strata
+from dpmask.constraints.strata import Strata, StratumColumn, check_strata, make_strata
 from dpmask.errors import InputError, JobError
 from dpmask.table.pairs import masked_name, pair
 from dpmask.table.table import Frame, Table, as_table
@@ -15,7 +15,7 @@ from dpmask.table.table import Frame, Table, as_table
 class KnownStrata(NamedTuple):
     """What a method says of its strata, and which of their columns were masked before it."""
 
-    by: Sequence[Any]
+    by: Sequence[StratumColumn]
     zeros: str
     by_masked: Sequence[str]
 

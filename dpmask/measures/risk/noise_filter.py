@@ -22,11 +22,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.constraints.strata import StratumColumn
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Flags, Floats
 from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
@@ -112,7 +113,7 @@ def noise_filter(
     columns: Sequence[str],
     scale: float,
     correlated: bool = False,
-    by: Sequence[Any] = (),
+    by: Sequence[StratumColumn] = (),
     zeros: str = "mask",
     by_masked: Sequence[str] = (),
     sample: int = 1000,

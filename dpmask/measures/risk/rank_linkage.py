@@ -24,12 +24,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.constraints.column_strata import ColumnStrata, column_strata
+from dpmask.constraints.strata import StratumColumn
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
@@ -115,7 +116,7 @@ def rank_linkage(
     columns: Sequence[str],
     window: float,
     share: float = 1.0,
-    by: Sequence[Any] = (),
+    by: Sequence[StratumColumn] = (),
     zeros: str = "mask",
     by_masked: Sequence[str] = (),
     labels: Sequence[str] = (),
