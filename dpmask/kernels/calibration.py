@@ -3,12 +3,14 @@
 Units (records with their weights, or groups with their sums) have a number v and contribute a share s_d of it to total
 d. The calibrated numbers v + |v| u, u = s . lambda, are those with the smallest chi-square distance, the sum of
 (v' - v)^2 / |v|, that reach the totals, u being cut off at half a unit's number (Deville and Sarndal 1992, "Calibration
-estimators in survey sampling", case 7, truncated linear). Lambda is found by Newton steps; each is one pass over the
-units. Sums and the elimination are plain, without BLAS: the same bits on any machine.
+estimators in survey sampling", case 7, truncated linear). Lambda is found by Newton steps, or, where the totals are out
+of reach, by damped ones (Marquardt 1963) that come as near as they can; each is one pass over the units. Sums and the
+elimination are plain, without BLAS: the same bits on any machine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ LARGEST_STEP = 0.5
 MOST_STEPS = 25
 _RIDGE = 1e-12
 _REACHED = 1e-10
+_DAMPING, _LESS, _MORE = 0.1, 0.3, 4.0
 
 
 class Shares(NamedTuple):
@@ -74,6 +77,62 @@ def next_multipliers(multipliers: Floats, found: CalibrationSums, targets: Float
     return new
 
 
+def calibrated(sums_at: Callable[[Floats], CalibrationSums], targets: Floats) -> Floats:
+    """The multipliers that reach the targets (columns x totals), by Newton steps, from none.
+
+    A column whose targets these do not reach, as numbers would have to move too far, comes as near as damped steps take
+    it, and never ends farther from them than it began.
+    """
+    multipliers = np.zeros_like(targets)
+    for _ in range(MOST_STEPS):
+        sums = sums_at(multipliers)
+        if is_reached(sums, targets):
+            return multipliers
+        multipliers = next_multipliers(multipliers, sums, targets)
+    reached = np.abs(_gaps(sums_at(multipliers).totals, targets)).max(axis=1, initial=0.0) <= _REACHED
+    return np.where(reached[:, None], multipliers, _nearest(sums_at, targets))
+
+
+def _nearest(sums_at: Callable[[Floats], CalibrationSums], targets: Floats) -> Floats:
+    """The multipliers with the smallest squares of relative gaps that damped steps find, each column by itself.
+
+    Levenberg and Marquardt's: a step that does not come nearer is made again, shorter.
+    """
+    best = np.zeros_like(targets)
+    sums = sums_at(best)
+    errors, damping = (_gaps(sums.totals, targets) ** 2).sum(axis=1), np.full(len(targets), _DAMPING)
+    for _ in range(MOST_STEPS):
+        tried = _damped(best, sums, targets, damping)
+        found = sums_at(tried)
+        new = (_gaps(found.totals, targets) ** 2).sum(axis=1)
+        nearer = new < errors
+        best, errors = np.where(nearer[:, None], tried, best), np.where(nearer, new, errors)
+        sums = CalibrationSums(
+            np.where(nearer[:, None], found.totals, sums.totals),
+            np.where(nearer[:, None, None], found.slopes, sums.slopes),
+        )
+        damping *= np.where(nearer, _LESS, _MORE)
+    return best
+
+
+def _damped(multipliers: Floats, found: CalibrationSums, targets: Floats, damping: Floats) -> Floats:
+    """One damped step, by how the relative gaps change with the multipliers."""
+    new, gaps = multipliers.copy(), _gaps(found.totals, targets)
+    for number, (slopes, wanted) in enumerate(zip(found.slopes, targets, strict=True)):
+        asked = np.flatnonzero((np.abs(wanted) > 0.0) & (slopes.diagonal() > 0.0))
+        changes = slopes[np.ix_(asked, asked)] / np.abs(wanted[asked])[:, None]
+        square = sum((row[:, None] * row for row in changes), np.zeros((len(asked), len(asked))))
+        square = square + damping[number] * np.diag(square.diagonal())
+        new[number, asked] -= _solved(square, (changes * gaps[number, asked][:, None]).sum(axis=0))
+    return new
+
+
+def _gaps(totals: Floats, targets: Floats) -> Floats:
+    """The differences of totals from their targets, relative to these; 0 where there is no target."""
+    asked = np.abs(targets) > 0.0
+    return np.where(asked, totals - targets, 0.0) / np.where(asked, np.abs(targets), 1.0)
+
+
 def is_reached(found: CalibrationSums, targets: Floats) -> bool:
     """Whether all targets are met, as far as sums of floats are."""
     return bool(relative_gap(found.totals, targets) <= _REACHED)
@@ -81,8 +140,7 @@ def is_reached(found: CalibrationSums, targets: Floats) -> bool:
 
 def relative_gap(totals: Floats, targets: Floats) -> float:
     """The largest difference of a total from its target, relative to it."""
-    asked = ~np.isnan(targets) & (targets != 0.0)
-    return float(np.abs(totals[asked] / targets[asked] - 1.0).max(initial=0.0))
+    return float(np.abs(_gaps(totals, targets)).max(initial=0.0))
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats:

@@ -15,6 +15,7 @@ what; these, hours and region what is earned. Of those who do not work, some hav
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpmask.kernels.arrays import Flags, Floats, Integers
+from dpmask.kernels.elementary import exp, log
 
 SUPERBLOCK = 4096
 SEXES = ("man", "woman")
@@ -93,7 +95,7 @@ def make_people(first: int, draws: Mapping[str, Floats]) -> People:
     hours = np.minimum(_pick(_HOURS, draws["hours"], sex * len(OCCUPATIONS) + occupation), _MOST_HOURS[age])
     level = _BASE[occupation, education] + _PROFILE[works.astype(np.intp), sex, age] + _LOG_HOURS[hours]
     level += homes.prosperity[of] + 0.42 * ndtri(draws["income"])
-    earned = np.rint(np.exp(level)).clip(_SMALLEST_INCOME, _LARGEST_INCOME)
+    earned = np.rint(exp(level)).clip(_SMALLEST_INCOME, _LARGEST_INCOME)
     gross = np.where(works | (rest < _SUPPORTED[age]), earned, 0.0).astype(np.int64)
     tax = _taxes(gross, draws["deductions"])
     person, household = np.arange(first, first + len(of)), (first + homes.starts)[of]
@@ -129,7 +131,7 @@ def _homes(draws: Mapping[str, Floats]) -> _Homes:
         region=region,
         schooling=ndtri(own["schooling"]),
         prosperity=_REGION_LEVEL[region] + 0.30 * ndtri(own["prosperity"]),
-        weight=np.round(_DESIGN_WEIGHT[region] * np.exp(0.2 * ndtri(own["weight"])), 4),
+        weight=np.round(_DESIGN_WEIGHT[region] * exp(0.2 * ndtri(own["weight"])), 4),
     )
 
 
@@ -231,12 +233,12 @@ def _working_chances() -> Floats:
 def _hour_shares() -> Floats:
     """(Sex x occupation) x hours: part time in steps of four hours, full time with a tail of long weeks."""
     hours = np.arange(81)
-    part = np.exp(-(((hours - 22) / 8) ** 2) / 2) * np.where(hours % 4, 1, 3)
+    part = exp(-(((hours - 22) / 8) ** 2) / 2) * np.where(hours % 4, 1, 3)
     part[:4] = part[_FULL_TIME - 5 :] = 0
     part_time = np.outer([0.10, 0.38], [0.4, 0.8, 0.8, 1.1, 1.5, 1.4, 0.7, 0.4, 0.4, 1.4, 0.1]).ravel()
     tail = np.tile([8.0, 4.0, 3.0, 2.0, 3.0, 3.0, 9.0, 2.5, 3.0, 2.0, 5.0], 2)[:, None]
     over = hours - float(_FULL_TIME)
-    full = np.where(over <= 0, np.exp(-(over**2) / 8), np.exp(-over / tail))
+    full = np.where(over <= 0, exp(-(over**2) / 8), exp(-over / tail))
     full[:, : _FULL_TIME - 5] = 0
     shares = part_time[:, None] * part / part.sum() + (1 - part_time)[:, None] * full / full.sum(axis=1, keepdims=True)
     none = np.eye(1, len(hours))  # not working: no hours, with certainty
@@ -246,8 +248,8 @@ def _hour_shares() -> Floats:
 def _incomes() -> tuple[Floats, Floats]:
     """Log of yearly income: occupation x education, and works x sex x age. Not working: benefits and pensions."""
     by_education = np.array([0.0, 0.05, 0.10, 0.20, 0.26, 0.42, 0.58, 0.72])
-    by_job = np.log(24_000) + np.array([0.40, 0.22, 0.10, -0.02, -0.18, -0.12, -0.25, 0.0, -0.02, -0.25, 0.10])
-    base = np.vstack([by_job[:, None] + by_education, np.log(9_000) + 0.6 * by_education])
+    by_job = math.log(24_000) + np.array([0.40, 0.22, 0.10, -0.02, -0.18, -0.12, -0.25, 0.0, -0.02, -0.25, 0.10])
+    base = np.vstack([by_job[:, None] + by_education, math.log(9_000) + 0.6 * by_education])
     career = np.maximum(0.5 - 0.5 * ((_AGES - 50) / 32) ** 2, -0.3)
     support = _by_age((60, 0.0), (67, 0.45))
     return base, np.array([[support, support - 0.10], [career, career - 0.07]])
@@ -288,7 +290,7 @@ _WOMEN_IN_JOBS = np.array([0.6, 1.2, 1.0, 1.9, 2.0, 1.4, 0.5, 0.12, 0.3, 1.1, 0.
 _JOBS = _slots(np.vstack([_JOB_SHARES, _JOB_SHARES * _WOMEN_IN_JOBS]))
 _HOURS = _slots(_hour_shares())
 _MOST_HOURS = _steps((0, 0), (15, 16), (18, 80), (70, 40))
-_LOG_HOURS = np.log(np.maximum(np.arange(81), 1) / 38.0) * (np.arange(81) > 0)
+_LOG_HOURS = log(np.maximum(np.arange(81), 1) / 38.0) * (np.arange(81) > 0)
 _SUPPORTED = _steps((0, 0), (18, 40), (60, 65), (65, 92)) / 100
 _BASE, _PROFILE = _incomes()
 _BRACKETS = np.array([0.0, 9_000, 25_000, 60_000, _LARGEST_INCOME])

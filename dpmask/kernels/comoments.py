@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.compile import compiled
+from dpmask.kernels.elementary import power
 from dpmask.kernels.moments import Moments
 from dpmask.kernels.vector_math import total_of
 
@@ -109,8 +110,8 @@ def _without_gaps(columns: Sequence[Floats], order: int) -> CoMoments | None:
         if not np.isfinite(total).all():
             return None
     sums[0], sums[1] = size, total[:, None]
-    for power, product in ((2, 3), (4, 6), (5, 7)):  # a column's powers are its products with itself
-        sums[power] = sums[product].diagonal()[:, None]
+    for powers, product in ((2, 3), (4, 6), (5, 7)):  # a column's powers are its products with itself
+        sums[powers] = sums[product].diagonal()[:, None]
     centers = np.repeat(center[:, None], count, axis=1)
     values, infinite = np.full(count, size), np.zeros(count, np.int64)
     return CoMoments(values, infinite, low, high, centers, sums[: len(_OF_ORDER[order])], sums[0].copy())
@@ -323,5 +324,5 @@ def _moved(one: CoMoments, x: Floats, y: Floats, p: int, q: int) -> Floats:
     total = np.zeros_like(x)
     for i in range(p + 1):
         for j in range(q + 1):
-            total += comb(p, i) * comb(q, j) * x ** (p - i) * y ** (q - j) * one.sum(i, j)
+            total += comb(p, i) * comb(q, j) * power(x, p - i) * power(y, q - j) * one.sum(i, j)
     return total

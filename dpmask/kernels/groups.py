@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpmask.kernels.elementary import exp, log, log_where_positive
 from dpmask.kernels.keys import RowKeys, grouped, with_word
 
 Floats = NDArray[np.float64]
@@ -30,7 +31,7 @@ class GroupCells(NamedTuple):
     times: Counts
 
 
-class Sensitive(NamedTuple):
+class SensitiveShares(NamedTuple):
     """A sensitive column's shares of codes in the whole table, and whether its codes are in order."""
 
     shares: Floats
@@ -103,7 +104,7 @@ def join_cells(parts: Sequence[GroupCells]) -> GroupCells:
 
 def measure_groups(
     found: GroupCells,
-    sensitive: Sequence[Sensitive],
+    sensitive: Sequence[SensitiveShares],
     k: int,
     bounds: Bounds,
     register: GroupCells | None = None,
@@ -131,7 +132,9 @@ def measure_groups(
     )
 
 
-def _spread(numbers: Counts, codes: Counts, times: Counts, sizes: Counts, column: Sensitive, bounds: Bounds) -> Spread:
+def _spread(
+    numbers: Counts, codes: Counts, times: Counts, sizes: Counts, column: SensitiveShares, bounds: Bounds
+) -> Spread:
     """The worst distinct l, entropy l, confidence and t of the groups, for one sensitive column."""
     places, at = np.unique(numbers * len(column.shares) + codes, return_inverse=True)
     held = np.bincount(at, times).astype(np.int64)
@@ -139,7 +142,7 @@ def _spread(numbers: Counts, codes: Counts, times: Counts, sizes: Counts, column
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     p = held / sizes[group]
     distinct = np.diff(np.append(starts, len(group)))
-    entropy = np.exp(-np.add.reduceat(p * np.log(p), starts))
+    entropy = exp(-np.add.reduceat(p * log(p), starts))
     confidence = np.maximum.reduceat(p, starts)
     if column.ordered:
         far = _ordered_distances(group, code, p, len(sizes), column.shares)
@@ -165,14 +168,14 @@ def _worst(
     )
 
 
-def spread_of_counts(counts: Counts, records: Counts, column: Sensitive, bounds: Bounds) -> Spread:
+def spread_of_counts(counts: Counts, records: Counts, column: SensitiveShares, bounds: Bounds) -> Spread:
     """The worst of rows whose records, some of which they share, have these codes (rows x codes).
 
     ``records``: how many have each row.
     """
     counts = counts[:, : len(column.shares)]
     p = counts / counts.sum(axis=1, keepdims=True)
-    entropy = np.exp(-(p * np.log(p, out=np.zeros_like(p), where=p > 0.0)).sum(axis=1))
+    entropy = exp(-(p * log_where_positive(p)).sum(axis=1))
     if column.ordered:
         apart = np.abs(np.cumsum(p, axis=1) - np.cumsum(column.shares))[:, :-1]
         far = apart.sum(axis=1) / max(len(column.shares) - 1, 1)

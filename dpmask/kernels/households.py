@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.arrays import Counts, Words
-from dpmask.kernels.keys import RowKeys, grouped, mixed, new_keys, with_word
+from dpmask.kernels.arrays import Counts, Flags, Words
+from dpmask.kernels.keys import CountedKeys, RowKeys, counted, grouped, mixed, new_keys, with_word
 
 Codes = NDArray[np.uint16]
 _FEW = 1 << 18
@@ -55,24 +55,41 @@ def compositions(rows: RowKeys, starts: Counts) -> RowKeys:
 
 
 def masked_rows(codes: Sequence[Codes], nodes: Sequence[NDArray[np.int32]]) -> RowKeys:
-    """The keys of rows of codes that are masked to nodes, column by column.
+    """The keys of rows of codes that are masked to nodes, column by column."""
+    keys, numbers = _numbered_rows(codes, nodes)
+    return keys if numbers is None else keys.at(numbers)
 
-    Rows of codes that may be, or at least rows of nodes, are mostly few: each then has its key computed once, and is
-    looked up by its number.
+
+def counted_rows(codes: Sequence[Codes], nodes: Sequence[NDArray[np.int32]], kept: Flags) -> CountedKeys:
+    """The lanes of these keys, each different one once, and how many of the rows that are kept have it."""
+    keys, numbers = _numbered_rows(codes, nodes)
+    if numbers is None:
+        return counted(keys.at(kept))
+    times = np.bincount(numbers[kept], minlength=len(keys.first))
+    there = np.flatnonzero(times)
+    return counted(keys.at(there), times[there])
+
+
+def _numbered_rows(
+    codes: Sequence[Codes], nodes: Sequence[NDArray[np.int32]]
+) -> tuple[RowKeys, NDArray[np.intp] | None]:
+    """Keys, and for each row the number of its own; without numbers they are those of the rows themselves.
+
+    Rows of codes that may be, or at least rows of nodes, are mostly few: each then has its key computed once.
     """
     few = min(_FEW, len(codes[0]))
     sizes, bases = [len(each) for each in nodes], [int(each.max(initial=0)) + 1 for each in nodes]
     if math.prod(sizes) <= few:
-        return _hashed(list(np.indices(sizes).reshape(len(sizes), -1)), nodes).at(_numbers(codes, sizes))
+        return _hashed(list(np.indices(sizes).reshape(len(sizes), -1)), nodes), _numbers(codes, sizes)
     if math.prod(bases) > few:
-        return _hashed(codes, nodes)
+        return _hashed(codes, nodes), None
     numbers = _numbers([each[column] for column, each in zip(codes, nodes, strict=True)], bases)
     example = np.full(math.prod(bases), -1, np.int64)
     example[numbers] = np.arange(len(numbers))
     there = np.flatnonzero(example >= 0)
-    place = np.zeros(len(example), np.int32)
+    place = np.zeros(len(example), np.intp)
     place[there] = np.arange(len(there))
-    return _hashed([column[example[there]] for column in codes], nodes).at(place[numbers])
+    return _hashed([column[example[there]] for column in codes], nodes), place[numbers]
 
 
 def _numbers(columns: Sequence[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.intp]:

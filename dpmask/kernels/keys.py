@@ -6,19 +6,22 @@ a bijection: rows of one word never collide. With several, 10^9 different rows s
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Words
 
-_ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-_LANES = ((0x9E3779B97F4A7C15, 0xD1342543DE82EF95), (0xC2B2AE3D27D4EB4F, 0xAF251AF3B0F025B5))
+ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+LANES = ((0x9E3779B97F4A7C15, 0xD1342543DE82EF95), (0xC2B2AE3D27D4EB4F, 0xAF251AF3B0F025B5))
 _FRACTION = np.uint64(0x8000_0000_0000_0001)  # tells the bits of 0.5 from the integer with these bits
 _WHOLE_LIMIT = 2.0**63
 _TILE = 1 << 14  # rows whose words stay in the processor's cache from step to step
 _MISSING = (0x2545F4914F6CDD1D, 0x5851F42D4C957F2D)
+
+
+CountedKeys: TypeAlias = tuple[Words, Words, NDArray[np.int64]]
 
 
 class RowKeys(NamedTuple):
@@ -43,7 +46,7 @@ def with_word(keys: RowKeys, words: Words, missing: NDArray[np.bool_] | None = N
     for start in range(0, len(words), _TILE):
         part = slice(start, start + _TILE)
         taken, spare = room[:, : len(words[part])]
-        for lane, new, (first, factor), none in zip(keys, found, _LANES, _MISSING, strict=True):
+        for lane, new, (first, factor), none in zip(keys, found, LANES, _MISSING, strict=True):
             np.multiply(words[part], np.uint64(factor), out=taken)
             np.add(taken, np.uint64(first), out=taken)
             _mix(taken, spare)
@@ -64,7 +67,7 @@ def mixed(words: Words) -> Words:
 
 def _mix(words: Words, spare: Words) -> None:
     """The finaliser in place, with room for as many words."""
-    for shift, factor in _ROUNDS:
+    for shift, factor in ROUNDS:
         np.right_shift(words, np.uint64(shift), out=spare)
         np.bitwise_xor(words, spare, out=words)
         np.multiply(words, np.uint64(factor), out=words)
@@ -109,9 +112,22 @@ class Grouping(NamedTuple):
         return numbers
 
 
-def grouped(keys: RowKeys) -> Grouping:
-    """Rows with equal keys together. Sorted by one lane; by both only where the first one had a collision."""
-    order = np.argsort(keys.first)
+def mostly_equal(sizes: NDArray[np.int64], rows: int) -> bool:
+    """Whether the sizes of groups among some rows tell that no more than half of all rows differ (Chao 1984).
+
+    Few values that many rows share, such as zeros, do not count for more than those rows.
+    """
+    once, twice = int((sizes == 1).sum()), int((sizes == 2).sum())  # noqa: PLR2004
+    return 2 * (len(sizes) + once * (once - 1) / (2 * (twice + 1))) <= rows
+
+
+def grouped(keys: RowKeys, *, in_order: bool = True) -> Grouping:
+    """Rows with equal keys together. Sorted by one lane; by both only where the first one collided.
+
+    Inside a group they stand in their order, or in any, which is faster and differs from processor to processor: for
+    sums and keys of groups it does not matter.
+    """
+    order = np.argsort(keys.first, kind="stable" if in_order else "quicksort")
     first, second = keys.at(order)
     new_first, new_second = first[1:] != first[:-1], second[1:] != second[:-1]
     if (new_second & ~new_first).any():
@@ -122,14 +138,13 @@ def grouped(keys: RowKeys) -> Grouping:
     return Grouping(order, starts)
 
 
-def counted(keys: RowKeys, counts: NDArray[np.int64] | None = None) -> tuple[Words, Words, NDArray[np.int64]]:
+def counted(keys: RowKeys, counts: NDArray[np.int64] | None = None) -> CountedKeys:
     """Each different key once, as its lanes, and how often it is there; ``counts`` says how often each one counts."""
-    groups = grouped(keys)
-    first, second = keys.at(groups.firsts)
-    return first, second, groups.sums(np.ones(len(keys.first), np.int64) if counts is None else counts)
+    groups = grouped(keys, in_order=False)
+    return *keys.at(groups.firsts), groups.sizes if counts is None else groups.sums(counts)
 
 
-def counted_floats(rows: NDArray[np.float64], counts: NDArray[np.int64]) -> tuple[Words, Words, NDArray[np.int64]]:
+def counted_floats(rows: NDArray[np.float64], counts: NDArray[np.int64]) -> CountedKeys:
     """The same for rows of numbers, none missing (rows x columns)."""
     return counted(float_keys(rows.T), counts)
 

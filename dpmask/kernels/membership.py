@@ -45,9 +45,9 @@ def gaussian(values: Floats, mean: float, sd: float, out: Floats | None = None) 
 
 
 def s_shape_undone(shares: Floats) -> Floats:
-    """From S back to (x - a) / (b - a): all an intruder must know besides is a and b. Shares are held to [0, 1]."""
-    held = np.clip(shares, 0.0, 1.0)
-    return np.where(held <= _HALF, np.sqrt(held / 2.0), 1.0 - np.sqrt((1.0 - held) / 2.0))
+    """From S back to (x - a) / (b - a): all an intruder must know besides is a and b. Shares are clipped to [0, 1]."""
+    clipped = np.clip(shares, 0.0, 1.0)
+    return np.where(clipped <= _HALF, np.sqrt(clipped / 2.0), 1.0 - np.sqrt((1.0 - clipped) / 2.0))
 
 
 @compiled(reassociate=False, contract=False)

@@ -17,13 +17,16 @@ are split, and what holds for groups holds for their unions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from dpmask.kernels.arrays import Counts, Flags, Floats
+from dpmask.kernels.elementary import exp, log, log_where_positive
 
 _TOLERANCE = 1e-9  # of a limit: what only rounding separates from it is not beyond it
+_SMALL = 1 << 12  # counts whose n ln n are computed once
 
 
 class Node(NamedTuple):
@@ -65,13 +68,29 @@ def figures(counts: Counts, condition: Condition) -> Floats:
         ranked = -np.sort(-held, axis=1)
         rest = ranked[:, condition.rank - 1 :].sum(axis=1)
         return np.divide(ranked[:, 0], rest, out=np.full(len(held), np.inf), where=rest > 0)
-    shares = held / held.sum(axis=1, keepdims=True)
+    sizes = held.sum(axis=1)
     if condition.kind == "entropy_l":
-        logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0.0)
-        return np.exp(-(shares * logs).sum(axis=1))
+        entropy: Floats = exp(log(sizes) - _n_log_n(held).sum(axis=1) / sizes)
+        return entropy
+    shares = held / sizes[:, None]
     if condition.kind == "confidence":
         return shares.max(axis=1) if condition.code < 0 else shares[:, condition.code]
     return _distances(shares - condition.shares, condition)
+
+
+def _n_log_n(counts: Counts) -> Floats:
+    """N ln n of each count, 0 of none; almost all counts are small, and theirs are known."""
+    found = _small_n_log_n()[np.minimum(counts, _SMALL - 1)]
+    large = counts >= _SMALL
+    found[large] = counts[large] * log(counts[large])
+    return found
+
+
+@cache
+def _small_n_log_n() -> Floats:
+    """The same of 0, 1, ..."""
+    numbers = np.arange(_SMALL, dtype=np.float64)
+    return numbers * log_where_positive(numbers)
 
 
 def _distances(moved: Floats, condition: Condition) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmask.kernels.arrays import Floats
+from dpmask.kernels.elementary import exp
 
 FEWEST_VALUES = 10
 """A third of the values that a stratum must have for a deviation of its own, which fewer would show."""
@@ -31,6 +32,19 @@ def reflected(values: Floats, low: float, high: float) -> Floats:
     return high - np.abs(high - values) if np.isfinite(high) else values
 
 
+def apart_from_zero(noisy: Floats, values: Floats, step: float, low: float, high: float) -> Floats:
+    """Noisy values of a type of this step and these ends, but a step from zero where they would be rounded to it.
+
+    On the side where the noisy value is, or, where that is none or has no room, the original one. Zeros stay zero.
+    """
+    clipped = np.clip(noisy, low, high)
+    lost = np.flatnonzero((values != 0.0) & (np.abs(clipped) <= 0.5 * step))
+    side = np.sign(noisy[lost]) * step
+    fits = (side != 0.0) & (side >= low) & (side <= high)
+    noisy[lost] = np.where(fits, side, np.sign(values[lost]) * step)
+    return noisy
+
+
 def reflection_bias(values: Floats, deviation: float | Floats, low: float, high: float) -> Floats:
     """How far reflection moves each value in expectation: 2 (s phi(d / s) - d Phi(-d / s)) for a bound d away.
 
@@ -43,7 +57,7 @@ def reflection_bias(values: Floats, deviation: float | Floats, low: float, high:
         if np.isfinite(bound):
             away = np.abs(values - bound)
             at = away / deviation
-            density = np.exp(-0.5 * at**2) / np.sqrt(2.0 * np.pi)
+            density = exp(-0.5 * at**2) / np.sqrt(2.0 * np.pi)
             bias += sign * 2.0 * (deviation * density - away * ndtr(-at))
     return bias
 

@@ -19,13 +19,18 @@ Patterns = NDArray[np.uint8]
 
 THERE, ZERO, MISSING = 0, 1, 2
 STATES = 3
+_NEARLY = 1e-6
 
 
-def states(values: Floats, zeros: bool) -> Patterns:
+ZerosKept = bool | tuple[bool, ...]
+"""Whether zeros must stay: in all columns alike, or in each."""
+
+
+def states(values: Floats, zeros: ZerosKept) -> Patterns:
     """The state of each value (columns x rows); zeros count as values unless they must stay."""
     found = np.where(np.isnan(values), np.uint8(MISSING), np.uint8(THERE))
-    if zeros:
-        found[values == 0.0] = ZERO
+    if np.any(zeros):
+        found[(values == 0.0) & np.reshape(zeros, (-1, 1))] = ZERO
     return found
 
 
@@ -78,11 +83,11 @@ def merge_patterns(patterns: Patterns, counts: Integers, least: int, *, covered:
         place[place == one] = other
 
 
-def join_strata(distances: Floats, counts: Integers, least: int) -> Integers:
+def join_strata(distances: Floats, counts: Integers, least: int, *, sparing: bool = False) -> Integers:
     """While a stratum has fewer than ``least`` records, join the smallest (ties: the first) to the nearest one.
 
     ``distances`` is strata x strata; joined strata are as far as the nearer of them. The stratum that each is in now is
-    named after its first.
+    named after its first. ``sparing`` takes, of those as near, a small one, so that large ones stay by themselves.
     """
     gaps, sizes, place = distances.astype(np.float64), counts.astype(np.int64), np.arange(len(counts))
     while True:
@@ -91,6 +96,8 @@ def join_strata(distances: Floats, counts: Integers, least: int) -> Integers:
             return place
         one = small[np.argmin(sizes[small])]
         reach = np.where((sizes > 0) & (np.arange(len(sizes)) != one), gaps[one], np.inf)
+        if sparing:
+            reach += _NEARLY * (sizes >= least)
         other = int(np.argmin(reach))
         keep, gone = min(one, other), max(one, other)
         gaps[keep] = np.minimum(gaps[keep], gaps[gone])

@@ -9,6 +9,7 @@ distances each cluster's column weights.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -115,8 +116,9 @@ def project(centers: Floats, feasible: Feasible, metric: Floats | None = None) -
     weights = weights.reshape(points.shape)
     result = _onto_equalities(points, feasible.rows, feasible.constants, weights)
     if feasible.bounded:
+        of_set = [np.ascontiguousarray(part).tobytes() for part in feasible]
         for at in np.flatnonzero(_outside(result, feasible)):
-            result[at] = _onto_bounds(result[at], feasible, weights[at])
+            result[at] = _onto_bounds_once(result[at].tobytes(), weights[at].tobytes(), *of_set)
         result = np.clip(result, feasible.lower, feasible.upper)  # only rounding is left
     return result.reshape(centers.shape)
 
@@ -143,15 +145,30 @@ def _outside(points: Floats, feasible: Feasible) -> NDArray[np.bool_]:
     return np.any((points < feasible.lower - slack) | (points > feasible.upper + slack), axis=1)
 
 
+@lru_cache(maxsize=1 << 14)
+def _onto_bounds_once(point: bytes, metric: bytes, rows: bytes, constants: bytes, lower: bytes, upper: bytes) -> Floats:
+    """The same by content: a centre is projected when it is fitted, and each time that it is released."""
+    at, weights, b, low, high = (np.frombuffer(part).copy() for part in (point, metric, constants, lower, upper))
+    feasible = Feasible(np.frombuffer(rows).copy().reshape(len(b), len(at)), b, low, high)
+    return _onto_bounds(at, feasible, weights)
+
+
+@lru_cache(maxsize=64)
+def _directions(rows: bytes, columns: int) -> Floats:
+    """What rows of equalities leave free; a column that they determine has none. To be read only."""
+    found = _null_space(np.frombuffer(rows).copy().reshape(-1, columns)) if rows else np.eye(columns)
+    found[np.linalg.norm(found, axis=1) < _RANK] = 0.0
+    return found
+
+
 def _onto_bounds(point: Floats, feasible: Feasible, metric: Floats) -> Floats:
     """From the projection onto the equalities to the nearest point that also keeps the bounds.
 
     In the coordinates G^1/2 v the equalities leave directions Z y; what remains is: minimise |y| subject to E y >= f.
     """
     root = np.sqrt(metric)
-    directions = _null_space(feasible.rows / root) if len(feasible.rows) else np.eye(len(point))
+    directions = _directions((feasible.rows / root).tobytes(), len(point))
     low, high = np.isfinite(feasible.lower), np.isfinite(feasible.upper)
-    directions[np.linalg.norm(directions, axis=1) < _RANK] = 0.0  # a column that the equalities determine
     low, high = low & directions.any(axis=1), high & directions.any(axis=1)
     if not (low | high).any():
         return point  # what the equalities determine is outside by rounding only
@@ -190,7 +207,7 @@ def _with_fixed(point: Floats, feasible: Feasible, metric: Floats, fixed: NDArra
     """The projection once the active bounds are known: these columns take their bound, the others keep B v = b."""
     result = point.copy()
     result[fixed] = values
-    free = np.setdiff1d(np.arange(len(point)), fixed)
+    free = np.delete(np.arange(len(point)), fixed)
     if len(feasible.rows) and len(free):
         left = feasible.constants - feasible.rows[:, fixed] @ values
         step, *_ = np.linalg.lstsq(

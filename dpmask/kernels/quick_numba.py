@@ -1,4 +1,7 @@
-"""Parts of numba that take a third of the time it needs to compile a kernel, written anew: the same results, sooner."""
+"""Parts of numba written anew: some take a third of the time it needs to compile a kernel, and give the same sooner.
+
+Another names machine code after a set in the order in which a process hashes; here it has one name everywhere.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from dpmask.kernels.target import pin_target
 pin_target()  # whichever module is imported first
 
 from numba.core import ir, transforms  # noqa: E402
+from numba.core.cpu_options import FastMathOptions  # noqa: E402
 from numba.core.postproc import PostProcessor, VariableLifetime  # noqa: E402
 from numba.core.targetconfig import TargetConfig  # noqa: E402
 
@@ -22,6 +26,7 @@ def quicken() -> None:
     """Have numba use those from now on that are the same for any code."""
     TargetConfig.__hash__, TargetConfig.__eq__ = _hash, _equal
     ir.Inst._rec_list_vars = _variables
+    FastMathOptions.encode = _encoded
 
 
 @contextmanager
@@ -41,6 +46,11 @@ def _hash(flags: Any) -> int:
 
 def _equal(flags: Any, other: object) -> bool:
     return isinstance(other, TargetConfig) and bool(flags._values == other._values)
+
+
+def _encoded(options: Any) -> str:
+    """What may be rounded otherwise, for the names in machine code, which is then the same in every process."""
+    return str(sorted(options.flags))
 
 
 def _variables(instruction: Any, value: Any) -> Any:

@@ -31,7 +31,7 @@ Lows = Sequence[Counts]
 """For each column the lowest code of the node of each code."""
 
 
-class People(NamedTuple):
+class SeriesPeople(NamedTuple):
     """People by their codes (columns x rows), the number of the values beside them, below ``size``, and their block.
 
     Those of a block were released together for the first time. ``counts``: how many people a row stands for.
@@ -133,7 +133,7 @@ def shared(lists: Sequence[Lists], owners: Sequence[Counts], size: int) -> Count
 class PastGroups:
     """What earlier releases made of the people, by some columns: fixed, while a cut of a new release is looked for."""
 
-    def __init__(self, people: People, columns: Sequence[int], releases: Sequence[PastRelease]) -> None:
+    def __init__(self, people: SeriesPeople, columns: Sequence[int], releases: Sequence[PastRelease]) -> None:
         self.people, self.columns, self.releases = people, list(columns), list(releases)
         self.lists: list[Lists] = []
         self.fresh = [np.flatnonzero(~one.holds[people.blocks]) for one in releases]

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.kernels.census import REGIONS
+from dpmask.kernels.elementary import exp, power
 
 STATUSES = ("single", "joint", "head of household")
 DRAWS = ("status", "age", "region", "prosperity", "works", "wages", "spouse works", "spouse wages", "has interest",
@@ -51,8 +52,8 @@ class TaxUnits(NamedTuple):
 def make_units(first: int, draws: Mapping[str, Floats]) -> TaxUnits:
     """Make the tax units at positions first, first + 1, ..., with all draws at each position."""
     status = np.searchsorted([0.48, 0.9], draws["status"], side="right")
-    age = (_YOUNGEST + (_OLDEST - _YOUNGEST) * draws["age"] ** 1.35).astype(np.int64)
-    region = (len(REGIONS) * draws["region"] ** 1.5).astype(np.int64)
+    age = (_YOUNGEST + (_OLDEST - _YOUNGEST) * power(draws["age"], 1.35)).astype(np.int64)
+    region = (len(REGIONS) * power(draws["region"], 1.5)).astype(np.int64)
     prosperity = 0.6 * ndtri(draws["prosperity"])
     works = draws["works"] < np.where(age < _RETIRED, 0.9, 0.2)
     spouse = (status == _JOINT) & (draws["spouse works"] < np.where(age < _RETIRED, 0.7, 0.15))
@@ -73,7 +74,7 @@ def make_units(first: int, draws: Mapping[str, Floats]) -> TaxUnits:
 
 def _amounts(has: Flags, level: Floats, spread: float, draws: Floats) -> Integers:
     """Lognormal amounts of those who have one, at least 1."""
-    drawn = np.exp(level + spread * ndtri(np.clip(draws, 1e-12, 1 - 1e-12)))
+    drawn = exp(level + spread * ndtri(np.clip(draws, 1e-12, 1 - 1e-12)))
     return np.where(has, np.rint(drawn).clip(1, _LARGEST), 0.0).astype(np.int64)
 
 

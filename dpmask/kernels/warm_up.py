@@ -10,7 +10,7 @@ import numpy as np
 from dpmask.kernels.kernel_cache import kept_kernels
 
 _ROWS = 8
-_SECONDS, _FUZZY_SECONDS = 0.4, 1.2
+_SECONDS, _FUZZY_SECONDS = 0.22, 0.66
 """CPU that it takes to compile a kernel, about, by the kernels of the ready jobs; tests/benchmarks/bench_start.py."""
 
 
@@ -92,9 +92,13 @@ def _words() -> Any:
 
 def _draws() -> None:
     from dpmask.kernels.normal import uniforms_of
-    from dpmask.kernels.shuffle import places_in_order
 
     uniforms_of(_words(), np.empty(_ROWS))
+
+
+def _shuffle() -> None:
+    from dpmask.kernels.shuffle import places_in_order
+
     places_in_order(_words())
 
 
@@ -134,6 +138,12 @@ def _crowded_order() -> None:
     sorted_keys(_block()[0])
 
 
+def _windows() -> None:
+    from dpmask.kernels.order.float_order import window
+
+    window(_block()[0], 1.0)
+
+
 def _cells() -> None:
     from dpmask.kernels.cells import grow_tree, route
 
@@ -164,26 +174,44 @@ def _mdav() -> None:
     mdav(_block(), 2)
 
 
-def _linkage() -> None:
-    from dpmask.kernels.keys import Grouping
-    from dpmask.kernels.linkage.assignment import assigned
-    from dpmask.kernels.linkage.crowds import MetricPairs, crowds
-    from dpmask.kernels.linkage.nearest import Masked, Metric, as_close, true_radii
+def _pairs() -> tuple[Any, Any, Any]:
+    from dpmask.kernels.linkage.crowds import MetricPairs
+    from dpmask.kernels.linkage.nearest import Masked, Metric
 
     none = np.empty(0)
     metric, masked = Metric(2, None, none, none, none), Masked(_block(), np.empty((0, _ROWS)), np.empty((0, _ROWS)))
     known = metric.known(_block(), np.empty((0, _ROWS)))
-    as_close(metric, known, true_radii(metric, known, masked), masked)
-    pairs = MetricPairs(np.arange(_ROWS), known, *metric.masked(masked))
+    return metric, masked, MetricPairs(np.arange(_ROWS), known, *metric.masked(masked))
+
+
+def _linkage() -> None:
+    from dpmask.kernels.linkage.assignment import assigned
+    from dpmask.kernels.linkage.nearest import as_close, true_radii
+
+    metric, masked, pairs = _pairs()
+    as_close(metric, pairs.known, true_radii(metric, pairs.known, masked), masked)
+    assigned(metric, *pairs[1:])
+
+
+def _crowds() -> None:
+    from dpmask.kernels.keys import Grouping
+    from dpmask.kernels.linkage.crowds import crowds
+
+    metric, _, pairs = _pairs()
     members = Grouping(np.arange(_ROWS), np.arange(_ROWS))
     crowds(metric, pairs, np.full(_ROWS, np.inf), pairs.low, pairs.high, members, pairs.at)
-    assigned(metric, *pairs[1:])
 
 
 def _neighbours() -> None:
     from dpmask.kernels.linkage.neighbours import Queries, nearest
 
     nearest(Queries(_block(), np.arange(_ROWS), _block()[0]), _block(), _block()[0], 0, 0.1)
+
+
+def _nearer() -> None:
+    from dpmask.kernels.linkage.neighbours import Sought, as_near
+
+    as_near(Sought(_block(), _block(), _block()[0]), _block(), _block()[0])
 
 
 def _swapped() -> None:
@@ -218,28 +246,25 @@ def _regression() -> None:
 
 
 def _refinement() -> None:
-    from dpmask.kernels.refinement.cells import Values, count_cells, group_rows, split_groups
+    from dpmask.kernels.refinement.cells import CellGroups, count_cells
+    from dpmask.kernels.refinement.grouping import Values, group_rows, split_groups
 
     codes = np.zeros((1, 100), np.uint16)
     codes[0, :3] = 1
     slots, widths = np.zeros(2, np.int32), np.ones(4, np.int64)
     values = Values(np.array([0, 1], np.int32), slots, widths, False)
     groups = group_rows(codes, [0], [values])
-    few = np.flatnonzero(groups.sizes < 10)  # noqa: PLR2004 - rows that are looked up one by one
-    count_cells(codes, [0], groups, few, [values], 0.1)
-    count_cells(codes, [0], groups, np.arange(2), [values], 0.1)
+    count_cells(codes, [0], groups, CellGroups(np.arange(2), [values]))
     split_groups(groups, codes[0], 0, 0, [2, 3], values._replace(nodes=np.array([2, 1], np.int32)))
 
 
 def _models() -> None:
-    from dpmask.kernels.refinement.cells import Sensitive, Values, count_cells, group_rows
+    from dpmask.kernels.refinement.cells import Sensitive
+    from dpmask.kernels.refinement.grouping import Values
     from dpmask.kernels.refinement.joint import JointRows
 
     codes, one = np.zeros((2, 100), np.uint16), np.zeros(1, np.int32)
     values, sensitive = Values(one, one, np.ones(1, np.int64), False), Sensitive((1,), (0,), 1)
-    groups = group_rows(codes, [0], [values])
-    for sparse in (0.0, 2.0):
-        count_cells(codes, [0], groups, np.arange(1), [values], sparse, sensitive)
     JointRows(codes).cells([0], [values], sensitive)
 
 
@@ -276,13 +301,15 @@ def _in(module: str, *names: str) -> tuple[str, ...]:
 
 
 _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
-    "draws": (("normal._fill_uniforms", "shuffle._sort"), _draws),
+    "draws": (_in("normal", "_fill_uniforms"), _draws),
+    "shuffle": (_in("shuffle", "_sort"), _shuffle),
     "normals": (_in("normal", "_fill_normals"), _normals),
     "moments": (_in("comoments", "_add_products"), _moments),
     "moments with gaps": (_in("comoments", "_add_distances", "_add_pairs"), _moments_with_gaps),
     "histogram": (_in("order.histogram", "_count"), _histogram),
     "order": (_in("order.edge_lookup", "_lay_out", "_count"), _order),
     "crowded order": (_in("order.float_order", "_present_keys"), _crowded_order),
+    "windows": (_in("order.float_order", "_last"), _windows),
     "cells": (_in("cells", "_add_products", "_project", "_route"), _cells),
     "starts": (_in("fuzzy.starts", "_choose"), _starts),
     "labels": (_in("fuzzy.labels", "find_labels-False"), _labels),
@@ -291,23 +318,22 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "linkage": (
         (
             *_in("linkage.record_tree", "_split", "_find_boxes"),
-            *("linkage.nearest._search", "linkage.crowds._nearest", "linkage.assignment._fill"),
+            *("linkage.nearest._search", "linkage.assignment._fill"),
         ),
         _linkage,
     ),
+    "crowds": (_in("linkage.crowds", "_nearest"), _crowds),
     "neighbours": (_in("linkage.neighbours", "_scan"), _neighbours),
+    "nearer": (_in("linkage.neighbours", "_count"), _nearer),
     "swapped": (_in("linkage.swapped", "_own", "_scan"), _swapped),
     "rotation": (_in("rotation", "_turn"), _rotation),
     "membership": (_in("membership", "_rise", "_rise_and_fall", "_bell"), _membership),
     "regression": (_in("regression.gram", "_add_products", "_sum_block", "_all_errors", "_fill_values"), _regression),
     "refinement": (
-        _in("refinement.cells", "_sort_by_group", "_split", "_number", "_count_all"),
+        (*_in("refinement.cells", "_count"), *_in("refinement.grouping", "_split", "_keys")),
         _refinement,
     ),
-    "models": (
-        (*_in("refinement.cells", "_count_all_codes"), *_in("refinement.joint", "_append", "_tally", "_add")),
-        _models,
-    ),
+    "models": (_in("refinement.joint", "_append", "_tally", "_add"), _models),
     "regions": (
         (
             *_in("refinement.region_cuts", "_propose", "_propose_counted"),

@@ -41,7 +41,28 @@ def labels(block: Floats, centers: Floats, *, partial: bool = False) -> Integers
 
 
 def _labels_of_extremes(records: Floats, centers: Floats) -> Integers:
-    """The same where squares overflow or lose digits: from differences divided by the largest, in plain numpy."""
+    """The same where squares overflow or lose digits: from differences divided by the largest, in plain numpy.
+
+    Most of these records lie on several centres at once: the first of these is theirs.
+    """
+    largest = _largest_differences(records, centers)
+    found: Integers = largest.argmin(axis=0)
+    others = np.flatnonzero(largest[found, np.arange(len(found))] > 0.0)
+    if len(others):
+        found[others] = _labels_by_scaled(records[:, others], centers)
+    return found
+
+
+def _largest_differences(records: Floats, centers: Floats) -> Floats:
+    """Of each centre and record the largest difference in a column, without an array for all columns at once."""
+    largest = np.zeros((len(centers), records.shape[1]))
+    for values, of_centers in zip(records, centers.T, strict=True):
+        away = np.abs(values[None] - of_centers[:, None])
+        np.fmax(largest, away, out=largest)  # a missing value is nowhere far away
+    return largest
+
+
+def _labels_by_scaled(records: Floats, centers: Floats) -> Integers:
     away = np.nan_to_num(np.abs(records[None] - centers[:, :, None]), nan=0.0, posinf=np.inf)
     largest = away.max(axis=1)
     scaled = away / np.where((largest > 0.0) & (largest < np.inf), largest, 1.0)[:, None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmask.kernels.arrays import Floats
+from dpmask.kernels.elementary import power
 from dpmask.kernels.fuzzy.center_sums import memberships
 
 _SLICE = 1 << 12
@@ -31,7 +32,7 @@ def count_unsettled(
         rows = slice(start, start + _SLICE)
         records, reach = np.ascontiguousarray(block[:, rows]), np.ascontiguousarray(kappas[rows])
         before = memberships(records, centers, tolerance=reach, **model)  # type: ignore[arg-type]
-        moved = _one_round(records, centers, reach, before if fuzziness is None else before**fuzziness)
+        moved = _one_round(records, centers, reach, before if fuzziness is None else power(before, fuzziness))
         after = memberships(moved, centers, **model)  # type: ignore[arg-type]
         count += int((np.abs(after - before).max(axis=0) >= _CHANGE).sum())
     return count

@@ -22,7 +22,7 @@ from dpmask.kernels.arrays import Counts
 _DENSE = 4
 
 
-class Tally(NamedTuple):
+class CellCounts(NamedTuple):
     """Different cells, and how many records each has."""
 
     cells: Counts
@@ -49,7 +49,7 @@ class Meeting(NamedTuple):
     """Originals and masked records of one shard, with the bins of the columns that their cells are made of."""
 
     hunted: Hunted
-    masked: Tally
+    masked: CellCounts
     bins: tuple[int, ...]
 
 
@@ -70,25 +70,25 @@ def digits_of(cells: Counts, bins: Sequence[int]) -> list[Counts]:
     return found
 
 
-def tally(cells: Counts, records: Counts | None = None) -> Tally:
+def cell_counts(cells: Counts, records: Counts | None = None) -> CellCounts:
     """Equal cells together, in order."""
     order = np.argsort(cells)
     ordered = cells[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(cells) else order
     if records is None:
-        return Tally(ordered[starts], np.diff(np.append(starts, len(cells))))
-    return Tally(ordered[starts], np.add.reduceat(records[order], starts) if len(cells) else records)
+        return CellCounts(ordered[starts], np.diff(np.append(starts, len(cells))))
+    return CellCounts(ordered[starts], np.add.reduceat(records[order], starts) if len(cells) else records)
 
 
 def hunted_records(cells: Counts, pattern: Counts, patterns: int) -> Hunted:
     """Originals with equal cell and pattern together; patterns are less than ``patterns``."""
-    both = tally(cells * patterns + pattern)
+    both = cell_counts(cells * patterns + pattern)
     found, own = np.divmod(both.cells, patterns)
     return Hunted(found, own, both.records, np.zeros(len(found), np.int64))
 
 
 NOBODY = Hunted(*(np.empty(0, np.int64),) * 4)
-NOTHING = Tally(*(np.empty(0, np.int64),) * 2)
+NOTHING = CellCounts(*(np.empty(0, np.int64),) * 2)
 
 
 def split_meeting(meeting: Meeting, shards: int) -> list[Meeting]:
@@ -98,7 +98,7 @@ def split_meeting(meeting: Meeting, shards: int) -> list[Meeting]:
     parts = []
     for shard in range(shards):
         ours, theirs = (np.flatnonzero(place == shard) for place in places)
-        masked = Tally(meeting.masked.cells[theirs], meeting.masked.records[theirs])
+        masked = CellCounts(meeting.masked.cells[theirs], meeting.masked.records[theirs])
         parts.append(Meeting(meeting.hunted.at(ours), masked, meeting.bins))
     return parts
 
@@ -107,7 +107,7 @@ def join_meetings(parts: Sequence[Meeting]) -> Meeting:
     """All together; equal masked cells become one."""
     hunted = Hunted(*(np.concatenate(one) for one in zip(*(part.hunted for part in parts), strict=True)))
     cells, records = (np.concatenate(one) for one in zip(*(part.masked for part in parts), strict=True))
-    return Meeting(hunted, tally(cells, records), parts[0].bins)
+    return Meeting(hunted, cell_counts(cells, records), parts[0].bins)
 
 
 def without_first(meeting: Meeting, *, with_patterns: bool) -> Meeting:
@@ -116,10 +116,10 @@ def without_first(meeting: Meeting, *, with_patterns: bool) -> Meeting:
     cells = meeting.hunted.cells % below
     hunted = meeting.hunted._replace(cells=cells)
     if not with_patterns:
-        ours = tally(cells, hunted.records)
+        ours = cell_counts(cells, hunted.records)
         nothing = np.zeros(len(ours.cells), np.int64)
         hunted = Hunted(ours.cells, nothing, ours.records, nothing)
-    return Meeting(hunted, tally(meeting.masked.cells % below, meeting.masked.records), meeting.bins[1:])
+    return Meeting(hunted, cell_counts(meeting.masked.cells % below, meeting.masked.records), meeting.bins[1:])
 
 
 def sets_with_first(columns: int) -> list[tuple[int, ...]]:
@@ -142,7 +142,7 @@ def agreeing_pairs(meeting: Meeting, columns: int) -> Counts:
     for chosen in sets_with_first(len(meeting.bins)):
         bins = [meeting.bins[column] for column in chosen]
         asked, held = (cells_of([digits[column] for column in chosen], bins) for digits in (ours, theirs))
-        met = _records_in(Tally(held, meeting.masked.records), asked, bins)
+        met = _records_in(CellCounts(held, meeting.masked.records), asked, bins)
         found[as_bits(chosen, columns - len(meeting.bins))] = (met * meeting.hunted.records).sum()
     return found
 
@@ -151,7 +151,7 @@ class Weighing(NamedTuple):
     """How an intruder weighs patterns: by rank, 0 for the likeliest and equal for ties; and the columns that count."""
 
     rank: Counts
-    telling: int  # bits
+    informative: int  # bits
 
     @property
     def columns(self) -> int:
@@ -167,7 +167,7 @@ def hunt(meeting: Meeting, weighing: Weighing) -> Meeting:
     """
     skipped = weighing.columns - len(meeting.bins)
     sets = {as_bits(one, skipped): one for one in sets_with_first(len(meeting.bins))}
-    sets = {pattern: one for pattern, one in sets.items() if pattern & weighing.telling == pattern}
+    sets = {pattern: one for pattern, one in sets.items() if pattern & weighing.informative == pattern}
     ours, theirs = (digits_of(cells, meeting.bins) for cells in (meeting.hunted.cells, meeting.masked.cells))
     own, ties = weighing.rank[meeting.hunted.pattern], meeting.hunted.ties.copy()
     alive = np.arange(len(own))
@@ -179,7 +179,7 @@ def hunt(meeting: Meeting, weighing: Weighing) -> Meeting:
         bins = [meeting.bins[column] for column in chosen]
         held = cells_of([theirs[column] for column in chosen], bins)
         cells = cells_of([ours[column][asked] for column in chosen], bins)
-        met = _records_in(Tally(held, meeting.masked.records), cells, bins)
+        met = _records_in(CellCounts(held, meeting.masked.records), cells, bins)
         tied = own[asked] == rank
         ties[asked] += np.where(tied, met, 0)
         beaten = asked[~tied & (met > 0)]
@@ -187,13 +187,13 @@ def hunt(meeting: Meeting, weighing: Weighing) -> Meeting:
     return meeting._replace(hunted=meeting.hunted._replace(ties=ties).at(alive))
 
 
-def _records_in(held: Tally, asked: Counts, bins: Sequence[int]) -> Counts:
+def _records_in(held: CellCounts, asked: Counts, bins: Sequence[int]) -> Counts:
     """For each cell that is asked for, how many of the held records it has."""
     space = int(np.prod(bins, dtype=np.int64))
     if space <= _DENSE * (len(held.cells) + len(asked)):
         counted: Counts = np.bincount(held.cells, held.records, minlength=space).astype(np.int64)
         return counted[asked]
-    found = tally(*held)
+    found = cell_counts(*held)
     if not len(found.cells):
         return np.zeros(len(asked), np.int64)
     places = np.minimum(np.searchsorted(found.cells, asked), len(found.cells) - 1)

@@ -103,9 +103,11 @@ def _to_members(distance: Floats, places: Integers, members: Grouping) -> None:
 
 def _equal(records: MetricPairs, low: Floats, high: Floats, sizes: Integers) -> Integers:
     """How many of a block's pairs have the same masked record as each of these."""
-    own, keys = (float_keys(np.concatenate(one)).first for one in ((records.low, records.high), (low, high)))
+    same = np.flatnonzero(np.isin(low[0], records.low[0]))  # the others differ in the first column already
+    blocks = (records.low, records.high), (low[:, same], high[:, same])
+    own, keys = (float_keys(np.concatenate(one)).first for one in blocks)
     order = np.argsort(keys)
-    ends = np.concatenate([[0], np.cumsum(sizes[order])])
+    ends = np.concatenate([[0], np.cumsum(sizes[same][order])])
     first, last = (ends[np.searchsorted(keys[order], own, side)] for side in ("left", "right"))
     equal: Integers = last - first
     return equal

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Counts, Floats
+from dpmask.kernels.elementary import log
 
 _SAME = 1e-9
 _START = 0.9
@@ -24,21 +25,21 @@ def pattern_bits(columns: int) -> NDArray[np.bool_]:
     return (np.arange(1 << columns)[:, None] >> np.arange(columns) & 1).astype(np.bool_)
 
 
-class Weights(NamedTuple):
+class PatternWeights(NamedTuple):
     """The weight of each pattern, by its bits, and the columns that weigh anything."""
 
     patterns: Floats
-    telling: NDArray[np.bool_]
+    informative: NDArray[np.bool_]
 
 
-def pattern_weights(m: Floats, u: Floats, records: int) -> Weights:
+def pattern_weights(m: Floats, u: Floats, records: int) -> PatternWeights:
     """Weights of all patterns. m is held half a record below 1, or a disagreement would weigh infinitely much."""
     held = np.minimum(m, 1.0 - 0.5 / records)
     with np.errstate(divide="ignore", invalid="ignore"):
-        agree, differ = np.log(held / u), np.log((1.0 - held) / (1.0 - u))
-        telling = (held > u) & (agree - differ > _SAME)
-    patterns = np.where(pattern_bits(len(m)), agree, differ)[:, telling].sum(axis=1)
-    return Weights(patterns, telling)
+        agree, differ = log(held / u), log((1.0 - held) / (1.0 - u))
+        informative = (held > u) & (agree - differ > _SAME)
+    patterns = np.where(pattern_bits(len(m)), agree, differ)[:, informative].sum(axis=1)
+    return PatternWeights(patterns, informative)
 
 
 def likelihood_ranks(weights: Floats) -> Counts:

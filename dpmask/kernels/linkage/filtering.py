@@ -17,7 +17,10 @@ _RIDGE = 1e-6
 
 
 class NoiseFilter(NamedTuple):
-    """x^ = mean + gain (y - mean), and what turns differences from x into units of their error."""
+    """x^ = mean + gain (y - mean), and what turns differences from x into units of their error.
+
+    ``turn`` is a matrix, or its diagonal.
+    """
 
     mean: Floats
     gain: Floats
@@ -29,6 +32,8 @@ class NoiseFilter(NamedTuple):
 
     def turned(self, values: Floats) -> Floats:
         """Values in a space in which the filter errs alike in all directions."""
+        if self.turn.ndim == 1:
+            return self.turn[:, None] * (values - self.mean[:, None])
         return self.turn @ (values - self.mean[:, None])
 
 
@@ -56,7 +61,7 @@ def wiener(mean: Floats, released: Floats, noise: Floats) -> NoiseFilter:
 def unfiltered(mean: Floats, noise: Floats) -> NoiseFilter:
     """No filter: noisy values as they are, and distances in units of the noise."""
     sd = np.sqrt(np.maximum(np.diag(noise), np.finfo(float).tiny))
-    return NoiseFilter(mean, np.eye(len(mean)), np.diag(1.0 / sd))
+    return NoiseFilter(mean, np.eye(len(mean)), 1.0 / sd)
 
 
 def _positive(matrix: Floats) -> Floats:

@@ -11,6 +11,7 @@ random, a disagreement costs 2 log(m (1 - u) / (u (1 - m))), as in Fellegi and S
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ _ROUNDS = 10
 _RIDGE = 1e-6
 _SMALL_RIDGE = 1e-9
 _TINY = 1e-12
-_TOLD = 1e-4  # squared correlation of known and masked points below which a direction says nothing
+_LEAST = 1e-4  # squared correlation of known and masked points below which a direction says nothing
 
 
 class PairMoments(NamedTuple):
@@ -86,9 +87,9 @@ def likelihood_ratio(found: PairMoments, columns: Integers) -> Turn:
     at_random = found.masked[np.ix_(columns, columns)]
     ratio = inverse - np.linalg.inv(at_random + _RIDGE * _mean_variance(at_random) + _TINY * np.eye(len(columns)))
     values, vectors = np.linalg.eigh((ratio + ratio.T) / 2.0)
-    told = values > _TOLD * np.einsum("ij,ik,kj->j", vectors, inverse, vectors)
-    turn = np.where(told, vectors * np.sqrt(np.maximum(values, 0.0)), 0.0).T
-    expected = np.where(told, vectors / np.sqrt(np.where(told, values, 1.0)), 0.0).T @ inverse
+    informative = values > _LEAST * np.einsum("ij,ik,kj->j", vectors, inverse, vectors)
+    turn = np.where(informative, vectors * np.sqrt(np.maximum(values, 0.0)), 0.0).T
+    expected = np.where(informative, vectors / np.sqrt(np.where(informative, values, 1.0)), 0.0).T @ inverse
     means = found.mean[columns + len(found.masked)] - slope @ found.mean[columns]
     return Turn(turn, expected @ slope, expected @ means)
 
@@ -99,7 +100,7 @@ def agreement_weight(disagree: float, at_random: float) -> float:
         return CERTAIN
     differ = min(max(at_random, 1e-9), 1.0 - 1e-9)
     odds = (1.0 - disagree) * differ / max(disagree * (1.0 - differ), 1e-300)
-    return float(np.sqrt(max(2.0 * np.log(max(odds, 1e-300)), 0.0)))
+    return math.sqrt(max(2.0 * math.log(max(odds, 1e-300)), 0.0))
 
 
 def gap_weight(gaps: Floats) -> float:

@@ -17,11 +17,13 @@ import numpy as np
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.compile import compiled, plain
 from dpmask.kernels.linkage.record_tree import DEPTH, LEAF, RecordTree, build_tree
+from dpmask.kernels.linkage.scores import Scores
 
 BEATEN = -1
 _FEW = 1024
 _SAME = 1e-9  # relative: distances that agree this far are one tie, whatever the blocks did to a mean's last digits
 _ROUNDING = 1e-12  # what rounding may add to a distance, relative to the length of a record
+_FEW_TURNED = 256  # records that are turned by all weights of a column at once: the same sums in the same order
 
 
 class Masked(NamedTuple):
@@ -35,7 +37,8 @@ class Masked(NamedTuple):
 class Metric(NamedTuple):
     """A distance over some of the columns: points are turned by a matrix first, if there is one.
 
-    Known points may be turned by a matrix of their own, and moved: to where the masked ones are expected.
+    Known points may be turned by a matrix of their own, and moved: to where the masked ones are expected. With scores
+    all columns are taken, numbers by their ranks, and the pattern of zeros may be one range more.
     """
 
     points: int  # how many of the points it takes
@@ -46,9 +49,21 @@ class Metric(NamedTuple):
     known_turn: Floats | None = None
     shift: Floats | None = None
     chosen: tuple[Integers, Integers] | None = None  # which points and ranges; None: the first ones
+    scores: Scores | None = None
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether the first columns are compared as they are, so that one of more columns has the same in it."""
+        return self.turn is None and self.chosen is None and self.scores is None
+
+    def takes_all(self, points: int, ranges: int) -> bool:
+        """Whether it is about all of so many points and ranges."""
+        return self.scores is not None or (self.points, len(self.scale)) == (points, ranges)
 
     def known(self, points: Floats, ranges: Floats) -> Floats:
         """Known records in this metric, columns x rows: points, then ranges."""
+        if self.scores is not None:
+            points, ranges = self.scores.of_known(points, ranges)
         found = _turned(self._points(points), self.turn if self.known_turn is None else self.known_turn)
         if self.shift is not None:
             found = found + self.shift[:, None]
@@ -56,6 +71,8 @@ class Metric(NamedTuple):
 
     def masked(self, masked: Masked) -> tuple[Floats, Floats]:
         """Masked records likewise: where points are and ranges begin, and where ranges end."""
+        if self.scores is not None:
+            masked = Masked(*self.scores.of_masked(*masked))
         return self._joined(_turned(self._points(masked.points), self.turn), masked.low), self._ranges(masked.high)
 
     def _joined(self, points: Floats, ranges: Floats) -> Floats:
@@ -71,10 +88,14 @@ class Metric(NamedTuple):
 def _turned(points: Floats, turn: Floats | None) -> Floats:
     if turn is None:
         return points
-    turned = np.zeros_like(points)
-    for number, weights in enumerate(turn):
-        for column, weight in zip(points, weights, strict=True):
-            turned[number] += weight * column  # no BLAS: equal records must stay equal
+    turned = np.zeros_like(points)  # no BLAS: equal records must stay equal
+    if points.shape[1] < _FEW_TURNED:
+        for column, weights in zip(points, turn.T, strict=True):
+            turned += weights[:, None] * column
+        return turned
+    for number, by_column in enumerate(turn):
+        for column, weight in zip(points, by_column, strict=True):
+            turned[number] += weight * column
     return turned
 
 
@@ -116,26 +137,30 @@ def as_close(
     radii: Radii,
     masked: Masked,
     *,
-    counts: Integers | None = None,
     collapse: bool | None = None,
 ) -> Integers:
     """For each query how many masked records are as close as the true one, or BEATEN where one is closer.
 
-    Each of the masked stands for one, or for so many as ``counts`` say, and then hardly any of them are equal. Rows
-    that are equal in the metric are collapsed, unless they are fewer than that is worth.
+    Rows that are equal in the metric are collapsed, unless they are fewer than that is worth.
     """
-    low, high = metric.masked(masked)
-    if not low.shape[1]:
+    if not masked.points.shape[1]:
         return np.zeros(known.shape[1], np.int64)
+    return search(tree_of(metric, masked, collapse=collapse), metric, known, radii)
+
+
+def tree_of(
+    metric: Metric, masked: Masked, *, counts: Integers | None = None, collapse: bool | None = None
+) -> RecordTree:
+    """The tree of masked records, of which there is one at least, in a metric."""
+    low, high = metric.masked(masked)
     if collapse is None:
-        whole = (metric.points, len(metric.scale)) == (len(masked.points), len(masked.low))
+        whole = metric.takes_all(len(masked.points), len(masked.low))
         collapse = low.shape[1] > _FEW and not (whole and counts is not None)
-    tree = build_tree(low, high, metric.scale, metric.cap, collapse=collapse, counts=counts)
-    return search(tree, metric, known, radii)
+    return build_tree(low, high, metric.scale, metric.cap, collapse=collapse, counts=counts)
 
 
 def search(tree: RecordTree, metric: Metric, known: Floats, radii: Radii) -> Integers:
-    """The same, in a tree that was built before."""
+    """What ``as_close`` finds, in a tree that was built before."""
     found = np.empty(known.shape[1], np.int64)
     queries, inner, outer = plain(known.T), plain(radii.inner), plain(radii.outer)
     stack, squares = np.empty(DEPTH, np.int64), np.empty(LEAF)

@@ -31,6 +31,16 @@ class RecordTree(NamedTuple):
     box_high: Floats
     right: Integers  # nodes; for a leaf -1 - its number
 
+    def of_first(self, points: int, ranges: int) -> RecordTree:
+        """The same rows and nodes, of each only its first points and ranges."""
+        if (points + ranges, ranges) == (self.low.shape[1], len(self.high[0])):
+            return self
+        first_range = self.low.shape[1] - self.high.shape[1]
+        kept = np.concatenate([np.arange(points), np.arange(first_range, first_range + ranges)])
+        columns = (plain(self.low[:, kept]), plain(self.high[:, :ranges]))
+        boxes = (plain(self.box_low[:, kept]), plain(self.box_high[:, kept]))
+        return RecordTree(*columns, self.counts, *boxes, self.right)
+
 
 def build_tree(
     low: Floats,

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Floats
+from dpmask.kernels.elementary import power
 from dpmask.kernels.linkage.two_sided import TwoSided, bell_distance, side_of_peak, triangle_distance, two_sided
 from dpmask.kernels.membership import gaussian, s_shape, s_shape_undone, triangular
 from dpmask.kernels.moments import Moments
@@ -72,7 +73,7 @@ def guess(original: Floats, masked: Floats) -> Map:
     return Map(np.zeros((len(masked), len(original))), masked.mean(axis=1), original.mean(axis=1))
 
 
-class Curve(NamedTuple):
+class ShapeCurve(NamedTuple):
     """x is taken to be start + t width of each column, where t is what S or Z was made of."""
 
     start: Floats
@@ -87,7 +88,7 @@ class Curve(NamedTuple):
         return self.recovered(masked)[None]
 
 
-def membership(original: Floats, masked: Floats) -> Curve:
+def membership(original: Floats, masked: Floats) -> ShapeCurve:
     """The ends of each column's fuzzy set that fit known records best; for Z they are exchanged."""
     target, shares = original.mean(axis=1), s_shape_undone(masked)
     origin = shares.mean(axis=1)
@@ -95,7 +96,7 @@ def membership(original: Floats, masked: Floats) -> Curve:
     squares = (off**2).sum(axis=1)
     products = (off * (original - target[:, None])).sum(axis=1)
     width = np.where(squares > 0.0, products / np.where(squares > 0.0, squares, 1.0), 0.0)
-    return Curve(target - width * origin, width)
+    return ShapeCurve(target - width * origin, width)
 
 
 class Turned(NamedTuple):
@@ -113,7 +114,7 @@ def _hybrid_s(original: Floats, masked: Floats, moments: Moments) -> Turned:
     """The rotation of S-shaped memberships that fits known records best; Z is S turned round."""
     ends = zip(original, moments.low, moments.high, strict=True)
     shares = np.array([s_shape(*column) for column in ends])
-    return Turned(rotation(shares, masked), Curve(moments.low, moments.high - moments.low))
+    return Turned(rotation(shares, masked), ShapeCurve(moments.low, moments.high - moments.low))
 
 
 def _hybrid_triangular(original: Floats, masked: Floats, moments: Moments) -> Turned:
@@ -182,7 +183,7 @@ def recovered(found: Undone, x: Floats, y: Floats, moments: Moments, tolerance: 
 
 def _share(right: NDArray[np.bool_], possible: NDArray[np.bool_], weight: float) -> Floats:
     """How likely each value is taken rightly, if each further candidate is taken ``weight`` times as often."""
-    weights = weight ** np.arange(len(right))[:, None, None] * possible
+    weights = power(weight, np.arange(len(right)))[:, None, None] * possible
     taken: Floats = (weights * right).sum(axis=0) / weights.sum(axis=0)
     return taken
 

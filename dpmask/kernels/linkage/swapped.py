@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.compile import compiled, read_only
+from dpmask.kernels.elementary import log1p
 
 FARTHEST = 12.0
 _SAME = 1e-9
@@ -54,7 +55,7 @@ class Candidates(NamedTuple):
 def worth_of_equal(low: Floats, high: Floats, share: float, sd: float, size: NDArray[np.int64]) -> Floats:
     """What an equal value is worth over one next to it: log of (kept or moved to it) over (moved to it)."""
     mass = np.maximum(high - low, 1.0 / np.maximum(size, 1))
-    return np.log1p((1.0 - share) / mass * sd * math.sqrt(2.0 * math.pi) / share)
+    return log1p((1.0 - share) / mass * sd * math.sqrt(2.0 * math.pi) / share)
 
 
 def own_costs(

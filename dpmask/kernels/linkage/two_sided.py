@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.kernels.arrays import Floats
+from dpmask.kernels.elementary import log
 
 _SMALLEST = 1e-300
 
@@ -24,7 +25,7 @@ def triangle_distance(shares: Floats) -> Floats:
 
 def bell_distance(shares: Floats) -> Floats:
     """How far from the mean, in standard deviations."""
-    return np.sqrt(-2.0 * np.log(np.clip(shares, _SMALLEST, 1.0)))
+    return np.sqrt(-2.0 * log(np.clip(shares, _SMALLEST, 1.0)))
 
 
 class TwoSided(NamedTuple):

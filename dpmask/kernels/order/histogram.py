@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.compile import compiled, read_only
@@ -81,28 +82,37 @@ def common_bars(grid: Grid, counted: Sequence[Counts], most: int, tail: float) -
 
     A bar that begins before the grid does, or ends after it, is cut there: what lies beyond was not counted by cells.
     """
-    ends = [_core(counts, tail) for counts in counted]
-    low, high = grid.first + min(end[0] for end in ends), grid.first + max(end[1] for end in ends)
+    low, high = (grid.first + end for end in core(counted, tail))
     joined = next(n for n in _multiples() if high // n - low // n < most)
     first, last = low // joined, high // joined
     cuts = np.clip(np.arange(first, last + 2) * joined - grid.first, 0, grid.cells)
-    sums = [np.concatenate([[0], np.cumsum(counts[:-1])]) for counts in counted]
-    return Bars(
-        [grid.edge(grid.first + cut) for cut in cuts.tolist()],
-        tuple(np.diff(total[cuts + 1]).tolist() for total in sums),
-        tuple(int(total[cuts[0] + 1]) for total in sums),
-        tuple(int(total[-1] - total[cuts[-1] + 1]) for total in sums),
-        tuple(int(counts[-1]) for counts in counted),
-    )
+    return bars_between(cuts, [grid.edge(grid.first + cut) for cut in cuts.tolist()], counted)
 
 
-def _core(counts: Counts, tail: float) -> tuple[int, int]:
-    """The first and the last cell between the tails."""
+def core(counted: Sequence[Counts], tail: float) -> tuple[int, int]:
+    """The first and the last cell between the tails of all tables."""
+    low, high = zip(*(_between_tails(counts, tail) for counts in counted), strict=True)
+    return min(low), max(high)
+
+
+def _between_tails(counts: Counts, tail: float) -> tuple[int, int]:
     through = np.cumsum(counts[:-1])
     cells = len(counts) - 3
     low = int(np.searchsorted(through, tail * through[-1], "right")) - 1
     high = int(np.searchsorted(through, (1 - tail) * through[-1], "left")) - 1
     return min(max(low, 0), cells - 1), min(max(high, 0), cells - 1)
+
+
+def bars_between(cuts: NDArray[np.int64], edges: list[float], counted: Sequence[Counts]) -> Bars:
+    """The bars between these places among the edges of the cells, which have these values."""
+    sums = [np.concatenate([[0], np.cumsum(counts[:-1])]) for counts in counted]
+    return Bars(
+        edges,
+        tuple(np.diff(total[cuts + 1]).tolist() for total in sums),
+        tuple(int(total[cuts[0] + 1]) for total in sums),
+        tuple(int(total[-1] - total[cuts[-1] + 1]) for total in sums),
+        tuple(int(counts[-1]) for counts in counted),
+    )
 
 
 def _multiples() -> list[int]:

@@ -1,56 +1,29 @@
-"""Groups of records that share their masked values, and the cells that a finer value would cut them into.
+"""The cells that a finer value would cut groups of records (grouping.py) into.
 
-A block is small codes, attributes x rows. A masked value is a node of its attribute's tree, a group the rows with equal
-nodes in all attributes of one quasi-identifier. For every attribute and code there is the node it is masked to now and
-its slot: which child of that node it would fall to. A cell is (group, attribute, slot); its count is how many records
-the group would have there, or, with sensitive columns, how many with each of their codes. Counts add over blocks, and
-groups of different blocks are the same when their keys are.
+For every attribute and code there is the node it is masked to now and its slot: which child of that node it would fall
+to. A cell is (group, attribute, slot); its count is how many records the group would have there, or, with sensitive
+columns, how many with each of their codes. Counts add over blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.kernels.arrays import Counts
+from dpmask.kernels.arrays import Counts, Flags
 from dpmask.kernels.compile import compiled, read_only
-from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
-
-Codes = NDArray[np.uint16]
-Integers = NDArray[np.int32]
+from dpmask.kernels.keys import RowKeys, grouped
+from dpmask.kernels.refinement.grouping import Codes, Grouped, Integers, Values, node_keys
 
 NOBODY = np.iinfo(np.int64).max
 """The smallest of no cells."""
 
-
-class Values(NamedTuple):
-    """One attribute as it is masked now: for each code its node and slot, for each node how many slots it has.
-
-    A node that cannot be refined has none. An ``apart`` attribute (suppression) has one candidate for each slot of a
-    node, which takes that slot from all others; otherwise a node has one candidate, all slots.
-    """
-
-    nodes: NDArray[np.int32]
-    slots: NDArray[np.int32]
-    widths: NDArray[np.int64]
-    apart: bool
-
-
-class Grouped(NamedTuple):
-    """The groups of one block: the number of each row's, -1 for none, and rows in an order that keeps groups together.
-
-    ``starts`` and ``sizes`` say where each group's rows begin in it and how many they are, ``nodes`` (groups x
-    attributes) what they are masked to.
-    """
-
-    rows: Integers
-    order: Integers
-    starts: Counts
-    sizes: Counts
-    nodes: Integers
+_TILE = 1 << 11  # rows whose numbers stay in the processor's cache from attribute to attribute
+_FEW = 1 << 16  # counts that are in the cache also if they are there twice
 
 
 class Sensitive(NamedTuple):
@@ -80,102 +53,6 @@ class Cells(NamedTuple):
     counts: Counts
 
 
-def group_rows(codes: Codes, columns: Sequence[int], values: Sequence[Values]) -> Grouped:
-    """The groups of a block, from nothing but codes and the nodes they are masked to."""
-    nodes = [one.nodes[codes[column]] for column, one in zip(columns, values, strict=True)]
-    found = grouped(keys_of(nodes, codes.shape[1]))
-    firsts = found.order[found.starts]
-    table = np.empty((len(firsts), len(nodes)), np.int32)
-    for place, each in enumerate(nodes):
-        table[:, place] = each[firsts]
-    order = np.empty(codes.shape[1], np.int32)
-    starts = found.starts.astype(np.int64)
-    numbers = found.numbers().astype(np.int32)
-    _sort_by_group(numbers, starts.copy(), order)
-    return Grouped(numbers, order, starts, np.diff(starts, append=codes.shape[1]), table)
-
-
-@compiled(reassociate=False, contract=False)
-def _sort_by_group(numbers: Integers, nexts: Counts, order: Integers) -> None:
-    for k in range(len(numbers)):
-        group = numbers[k]
-        order[nexts[group]] = k
-        nexts[group] += 1
-
-
-def split_groups(
-    groups: Grouped, column: Codes, place: int, node: int, children: Sequence[int], now: Values
-) -> Grouped:
-    """The groups after one attribute's ``node`` was refined to its children; ``column`` has the attribute's codes.
-
-    Only rows of groups with the node are read. One child of a group gets its number, the others new ones.
-    """
-    affected = np.flatnonzero(groups.nodes[:, place] == node)
-    if not len(affected):
-        return groups
-    child = np.zeros(len(now.widths), np.int64)
-    child[list(children)] = np.arange(len(children))
-    order, counts = groups.order.copy(), np.zeros((len(affected), len(children)), np.int64)
-    sizes = groups.sizes[affected]
-    kept, nexts = np.empty(sizes.max(), np.int32), np.empty(len(children), np.int64)
-    _split(order, groups.starts[affected], sizes, read_only(column), child[now.nodes], counts, kept, nexts)
-    begins = groups.starts[affected][:, None] + np.cumsum(counts, axis=1) - counts
-    new = counts > 0
-    first = new.argmax(axis=1)
-    new[np.arange(len(affected)), first] = False
-    parents, kinds = np.nonzero(new)
-    starts, sizes, nodes = groups.starts.copy(), groups.sizes.copy(), groups.nodes.copy()
-    starts[affected], sizes[affected] = begins[np.arange(len(affected)), first], counts[np.arange(len(affected)), first]
-    nodes[affected, place] = np.asarray(children)[first]
-    below = groups.nodes[affected[parents]]
-    below[:, place] = np.asarray(children)[kinds]
-    rows, (begins, counts) = groups.rows.copy(), (begins[parents, kinds], counts[parents, kinds])
-    _number(order, begins, counts, len(starts), rows)
-    return Grouped(
-        rows,
-        order,
-        np.concatenate([starts, begins]),
-        np.concatenate([sizes, counts]),
-        np.concatenate([nodes, below]),
-    )
-
-
-@compiled(reassociate=False, contract=False)
-def _split(
-    order: Integers,
-    starts: Counts,
-    sizes: Counts,
-    column: Codes,
-    child: Counts,
-    counts: Counts,
-    kept: Integers,
-    nexts: Counts,
-) -> None:
-    """Put the rows of each child of some groups together, in their order; the last two are room for it."""
-    for group in range(len(starts)):
-        begin, size = starts[group], sizes[group]
-        for k in range(size):
-            counts[group, child[column[order[begin + k]]]] += 1
-        nexts[0] = 0
-        for kind in range(1, len(nexts)):
-            nexts[kind] = nexts[kind - 1] + counts[group, kind - 1]
-        for k in range(size):
-            row = order[begin + k]
-            kind = child[column[row]]
-            kept[nexts[kind]] = row
-            nexts[kind] += 1
-        for k in range(size):
-            order[begin + k] = kept[k]
-
-
-@compiled(reassociate=False, contract=False)
-def _number(order: Integers, starts: Counts, sizes: Counts, first: int, rows: Integers) -> None:
-    """Give the rows of new groups their numbers."""
-    for group in range(len(starts)):
-        for k in range(starts[group], starts[group] + sizes[group]):
-            rows[order[k]] = first + group
-
-
 def cell_starts(nodes: Integers, values: Sequence[Values]) -> tuple[Counts, int]:
     """Where the cells of each group's attributes begin (groups x attributes), -1 for none; and their number."""
     widths = np.empty(nodes.shape, np.int64)
@@ -185,148 +62,143 @@ def cell_starts(nodes: Integers, values: Sequence[Values]) -> tuple[Counts, int]
     return np.where(widths > 0, ends - widths, -1), int(widths.sum())
 
 
+class CellGroups(NamedTuple):
+    """Groups of a block whose cells are counted, by number, and the masked values that these are of."""
+
+    groups: NDArray[np.intp]
+    values: Sequence[Values]
+
+
 def count_cells(
     codes: Codes,
     columns: Sequence[int],
     groups: Grouped,
-    counted: NDArray[np.intp],
-    values: Sequence[Values],
-    sparse: float,
+    counted: CellGroups,
     sensitive: Sensitive = NOTHING_SENSITIVE,
-) -> Cells:
-    """The cells of some groups of a block; group by group where they have less than this share of its rows."""
-    nodes = groups.nodes[counted]
-    starts, size = cell_starts(nodes, values)
-    counts = np.zeros((size, sensitive.width) if sensitive.width else size, np.int64)
-    live: list[int] = np.flatnonzero((starts >= 0).any(axis=0)).tolist()
-    ends = np.cumsum([0, *(len(values[number].slots) for number in live)])
-    slots = np.concatenate([values[number].slots for number in live]) if len(live) else np.empty(0, np.int32)
-    taken = np.array([columns[number] for number in live], np.int64)
-    cells = np.ascontiguousarray(starts[:, live]), taken, ends, slots
-    begins, sizes = groups.starts[counted], groups.sizes[counted]
-    beside = np.array(sensitive.columns, np.int64), np.array(sensitive.offsets, np.int64)
-    if sizes.sum() < sparse * codes.shape[1]:
-        some = read_only(codes), read_only(groups.order), begins, sizes, *cells
-        _count_codes(*some, *beside, counts) if sensitive.width else _count(*some, counts)
-    else:
-        place = np.full(len(groups.nodes) + 1, -1)
-        place[counted] = np.arange(len(counted))
-        every = read_only(codes), read_only(groups.rows), place, *cells
-        _count_all_codes(*every, *beside, counts) if sensitive.width else _count_all(*every, counts)
-    return Cells(node_keys(nodes), nodes, counts)
+    own: CellGroups | None = None,
+) -> list[Cells]:
+    """The cells of some groups of a block; and, in the same pass, of ``own`` groups, of which one attribute has any."""
+    parts = [counted] if own is None else [counted, own]
+    taken, nodes, keys = zip(*(_by_key(groups, one.groups) for one in parts), strict=True)
+    found = [cell_starts(of, one.values) for of, one in zip(nodes, parts, strict=True)]
+    sizes = [size for _, size in found]
+    starts = np.concatenate(
+        [np.where(each < 0, sum(sizes), each + sum(sizes[:n])) for n, (each, _) in enumerate(found)]
+    )
+    there: list[Flags] = [np.any(each >= 0, axis=0) for each, _ in found]
+    live: list[int] = np.flatnonzero(np.any(there, axis=0)).tolist()
+    slots = [counted.values[number].slots for number in live]
+    widest = max((int(one.max(initial=0)) + 1 for one in slots), default=0)
+    width, behind = sensitive.counts, sum(sizes) + widest  # what is no cell is counted behind the others
+    copies = 2 if behind * width <= _FEW else 1
+    counts = np.zeros((copies, behind, width), np.int32)
+    if live:
+        room = np.empty((3, _TILE + 1), np.int32)
+        place = np.full(1 + len(groups.nodes), -1, np.int32)  # the first one is that of rows in no group
+        place[1 + np.concatenate(taken)] = np.arange(len(starts))
+        _count(
+            read_only(codes),
+            read_only(groups.rows),
+            place,
+            len(counted.groups),
+            np.ascontiguousarray(starts[:, live].T * width),
+            np.array([columns[number] for number in live], np.int64),
+            np.array([there[-1][number] for number in live]),
+            np.cumsum([0, *map(len, slots)]),
+            np.concatenate(slots) * np.int64(width),
+            np.array(sensitive.columns, np.int64),
+            np.array(sensitive.offsets or (0,), np.int64),
+            room[0],
+            room[1],
+            room[2],
+            copies,
+            counts.reshape(-1),
+        )
+    sums = counts.sum(axis=0, dtype=np.int64) if sensitive.width else counts.sum(axis=0, dtype=np.int64)[:, 0]
+    ends = np.cumsum([0, *sizes]).tolist()
+    places = zip(keys, nodes, pairwise(ends), strict=True)
+    return [Cells(key, of, sums[low:high]) for key, of, (low, high) in places]
+
+
+def _by_key(groups: Grouped, some: NDArray[np.intp]) -> tuple[NDArray[np.intp], Integers, RowKeys]:
+    """Some groups in the order of their keys, which is the same in any block; their nodes, and the keys."""
+    keys = node_keys(groups.nodes[some])
+    order = np.argsort(keys.first, kind="stable")
+    return some[order], groups.nodes[some[order]], keys.at(order)
 
 
 @compiled(reassociate=False, contract=False)
 def _count(
     codes: Codes,
-    order: Integers,
-    begins: Counts,
-    sizes: Counts,
-    starts: Counts,
-    columns: Counts,
-    ends: Counts,
-    slots: Integers,
-    counts: Counts,
-) -> None:
-    """Count some groups, each by itself."""
-    for group in range(len(begins)):
-        for k in range(begins[group], begins[group] + sizes[group]):
-            row = order[k]
-            for a in range(len(columns)):
-                start = starts[group, a]
-                if start >= 0:
-                    counts[start + slots[ends[a] + codes[columns[a], row]]] += 1
-
-
-@compiled(reassociate=False, contract=False)
-def _count_all(
-    codes: Codes,
     rows: Integers,
-    place: Counts,
+    place: Integers,
+    whole: int,
     starts: Counts,
     columns: Counts,
+    own: Flags,
     ends: Counts,
-    slots: Integers,
-    counts: Counts,
-) -> None:
-    """The same from row to row: quicker where it is most of them, as memory is read in its order."""
-    for k in range(len(rows)):
-        group = place[rows[k]]
-        if group < 0:
-            continue
-        for a in range(len(columns)):
-            start = starts[group, a]
-            if start >= 0:
-                counts[start + slots[ends[a] + codes[columns[a], k]]] += 1
-
-
-@compiled(reassociate=False, contract=False)
-def _count_codes(
-    codes: Codes,
-    order: Integers,
-    begins: Counts,
-    sizes: Counts,
-    starts: Counts,
-    columns: Counts,
-    ends: Counts,
-    slots: Integers,
+    slots: Counts,
     sensitive: Counts,
     offsets: Counts,
-    counts: Counts,
+    noted: Integers,
+    group: Integers,
+    beside: Integers,
+    copies: int,
+    counts: Integers,
 ) -> None:
-    """``_count`` with sensitive columns: a row of counts for each cell."""
-    for group in range(len(begins)):
-        for k in range(begins[group], begins[group] + sizes[group]):
-            row = order[k]
+    """Count rows by tiles: what is known of a row stays in the cache from attribute to attribute.
+
+    Rows of the first groups, the ``whole`` ones, are noted from the front, those of others from the back: they are
+    counted in their ``own`` attribute only. Rows are counted in several places in turn: many neighbours are of one
+    cell, and one need not wait for the other.
+    """
+    size, tile = len(counts) // copies, len(noted) - 1
+    for low in range(0, len(rows), tile):
+        front, back = 0, tile
+        for k in range(low, min(low + tile, len(rows))):
+            found = place[np.uint64(1 + rows[k])]
+            noted[np.uint64(front)], group[np.uint64(front)] = k, found
+            noted[np.uint64(back)], group[np.uint64(back)] = k, found
+            front += (found >= 0) & (found < whole)
+            back -= found >= whole
+        for s in range(len(offsets)):
+            for first, last in ((0, front), (back + 1, tile + 1)):
+                for i in range(first, last):
+                    beside[i] = (i & (copies - 1)) * size + offsets[s]
+                if len(sensitive) > 0:
+                    column = codes[sensitive[s]]
+                    for i in range(first, last):
+                        beside[i] += column[np.uint64(noted[i])]
             for a in range(len(columns)):
-                start = starts[group, a]
-                if start >= 0:
-                    cell = start + slots[ends[a] + codes[columns[a], row]]
-                    for s in range(len(sensitive)):
-                        counts[cell, offsets[s] + codes[sensitive[s], row]] += 1
+                tables = starts[a], slots[ends[a] : ends[a + 1]], codes[columns[a]], noted, group, beside
+                _add(*tables, 0, front, counts)
+                if own[a]:
+                    _add(*tables, back + 1, tile + 1, counts)
 
 
-@compiled(reassociate=False, contract=False)
-def _count_all_codes(
-    codes: Codes,
-    rows: Integers,
-    place: Counts,
+@compiled(part=True, reassociate=False, contract=False)
+def _add(
     starts: Counts,
-    columns: Counts,
-    ends: Counts,
-    slots: Integers,
-    sensitive: Counts,
-    offsets: Counts,
-    counts: Counts,
+    slots: Counts,
+    column: Codes,
+    noted: Integers,
+    group: Integers,
+    beside: Integers,
+    first: int,
+    last: int,
+    counts: Integers,
 ) -> None:
-    """``_count_all`` with sensitive columns."""
-    for k in range(len(rows)):
-        group = place[rows[k]]
-        if group < 0:
-            continue
-        for a in range(len(columns)):
-            start = starts[group, a]
-            if start >= 0:
-                cell = start + slots[ends[a] + codes[columns[a], k]]
-                for s in range(len(sensitive)):
-                    counts[cell, offsets[s] + codes[sensitive[s], k]] += 1
-
-
-def node_keys(nodes: Integers) -> RowKeys:
-    """The keys of groups, the same in any block."""
-    return keys_of(list(nodes.T), len(nodes))
-
-
-def keys_of(nodes: Sequence[Integers], rows: int) -> RowKeys:
-    """A key for each row of some attributes' nodes."""
-    keys = new_keys(rows)
-    for each in nodes:
-        keys = with_word(keys, each.astype(np.uint64))
-    return keys
+    """Count some rows of a tile in one attribute; no number is negative, and no index need be checked for it."""
+    for i in range(first, last):
+        code = column[np.uint64(noted[i])]
+        cell = starts[np.uint64(group[i])] + slots[np.uint64(code)] + beside[i]
+        counts[np.uint64(cell)] += 1
 
 
 def merge_cells(left: Cells, right: Cells, values: Sequence[Values]) -> Cells:
-    """Both together: counts of equal groups add up."""
+    """Both together: counts of equal groups add up. Mostly all blocks have the same groups, in the order of keys."""
+    if len(left.nodes) == len(right.nodes) and all(map(np.array_equal, left.keys, right.keys)):
+        return left._replace(counts=left.counts + right.counts)
     keys = RowKeys(*(np.concatenate(pair) for pair in zip(left.keys, right.keys, strict=True)))
     nodes = np.concatenate([left.nodes, right.nodes])
     found = grouped(keys)

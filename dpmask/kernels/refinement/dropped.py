@@ -18,7 +18,8 @@ import numpy as np
 from dpmask.kernels.arrays import Counts, Flags, Floats
 from dpmask.kernels.keys import RowKeys, counted
 from dpmask.kernels.models import Condition, judged
-from dpmask.kernels.refinement.cells import NOBODY, Codes, Grouped, Sensitive, node_keys
+from dpmask.kernels.refinement.cells import NOBODY, Sensitive
+from dpmask.kernels.refinement.grouping import Codes, Grouped, node_keys
 
 _ROOM, _MOST_BITS = 16, 22
 """Places for each key, by its highest bits, in the table that a first look goes to; and how many bits, at most."""
@@ -36,6 +37,11 @@ class KeyedSizes(NamedTuple):
 
     keys: RowKeys
     counts: Counts
+
+    @property
+    def size(self) -> int:
+        """Numbers in all."""
+        return self.counts.size
 
 
 class GroupSummary(NamedTuple):
@@ -89,16 +95,14 @@ def _joined(*parts: RowKeys) -> RowKeys:
 
 
 def group_sizes(groups: Grouped, codes: Codes, sensitive: Sensitive) -> KeyedSizes:
-    """The sizes of a block's groups that have any records."""
-    occupied = np.flatnonzero(groups.sizes > 0)
-    keys = node_keys(groups.nodes[occupied])
-    if not sensitive.width:
-        return KeyedSizes(keys, groups.sizes[occupied])
-    counts = np.zeros((len(groups.sizes), sensitive.width), np.int64)
-    here = np.flatnonzero(groups.rows >= 0)
-    for column, offset in zip(sensitive.columns, sensitive.offsets, strict=True):
-        np.add.at(counts, (groups.rows[here], offset + codes[column, here].astype(np.int64)), 1)
-    return KeyedSizes(keys, counts[occupied])
+    """The sizes of a block's groups."""
+    first = (groups.rows + np.int64(1)) * sensitive.counts  # of each row's counts, after those of rows in no group
+    size = (len(groups.nodes) + 1) * sensitive.counts
+    beside = zip(sensitive.columns, sensitive.offsets, strict=True)
+    places = [first + (codes[column] + offset) for column, offset in beside] if sensitive.width else [first]
+    counts = np.sum([np.bincount(one, minlength=size) for one in places], axis=0)
+    counts = counts.reshape(-1, sensitive.counts)[1:]
+    return KeyedSizes(node_keys(groups.nodes), counts if sensitive.width else counts[:, 0])
 
 
 def merge_sizes(left: KeyedSizes, right: KeyedSizes) -> KeyedSizes:
@@ -133,10 +137,10 @@ def merge_summaries(left: GroupSummary, right: GroupSummary) -> GroupSummary:
 
 
 def only(groups: Grouped, remaining: Flags) -> Grouped:
-    """The groups with only those of their rows that remain, which may be none."""
-    flags = remaining[groups.order]
-    by_place = np.argsort(groups.starts)
-    counts = np.add.reduceat(flags, groups.starts[by_place], dtype=np.int64)
-    starts, sizes = np.empty_like(groups.starts), np.empty_like(groups.sizes)
-    starts[by_place], sizes[by_place] = np.cumsum(counts) - counts, counts
-    return Grouped(np.where(remaining, groups.rows, -1), groups.order[flags], starts, sizes, groups.nodes)
+    """The groups with only those of their rows that remain, without those that have none."""
+    rows = np.where(remaining, groups.rows, -1)
+    there = np.zeros(len(groups.nodes) + 1, np.bool_)
+    there[rows] = True  # the last one's where a row is in no group
+    there[-1] = False
+    numbers = np.where(there, np.cumsum(there) - 1, -1).astype(np.int32)
+    return Grouped(numbers[rows], groups.nodes[there[:-1]])

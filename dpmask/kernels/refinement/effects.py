@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Counts, Flags, Floats
 from dpmask.kernels.models import Condition, Judged, judged
-from dpmask.kernels.refinement.cells import NOBODY, Cells, Values, node_cells
+from dpmask.kernels.refinement.cells import NOBODY, Cells, node_cells
+from dpmask.kernels.refinement.grouping import Values
 
 
 class Effect(NamedTuple):

@@ -26,7 +26,7 @@ from dpmask.kernels.refinement.regions import (
     NOBODY_THERE,
     Boxes,
     Codes,
-    Parts,
+    RegionParts,
     RegionTree,
     Trees,
     boxes_of_parts,
@@ -119,7 +119,7 @@ class Grown(NamedTuple):
     waiting: Level
 
 
-class Records(Protocol):
+class RegionRecords(Protocol):
     """The records of the regions of a level, wherever they lie."""
 
     trees: Trees
@@ -129,7 +129,7 @@ class Records(Protocol):
     def propose(self, level: Level, attributes: Counts, k: int) -> Proposals:
         """What would become of each region by one attribute."""
 
-    def divide(self, level: Level, attributes: Counts, parts: Parts) -> Counts:
+    def divide(self, level: Level, attributes: Counts, parts: RegionParts) -> Counts:
         """How many records each part of the regions has."""
 
     def counts(self, sensitive: Sensitive, level: Level, sizes: Counts) -> Counts:
@@ -139,7 +139,7 @@ class Records(Protocol):
         """These regions of the tree are judged next."""
 
 
-class RowRecords(Records):
+class RowRecords(RegionRecords):
     """Records that lie in one place: codes (attributes and sensitive columns x rows), classes, and rows by region."""
 
     def __init__(
@@ -153,7 +153,7 @@ class RowRecords(Records):
         where = self.order, level.begins, level.sizes
         return propose(self.codes, self.classes, self.many, *where, attributes, level.boxes, self.trees, k)
 
-    def divide(self, level: Level, attributes: Counts, parts: Parts) -> Counts:
+    def divide(self, level: Level, attributes: Counts, parts: RegionParts) -> Counts:
         """Rows of each part are put together; if that is not taken, they only lie in another order."""
         return divide(self.codes, self.order, level.begins, level.sizes, attributes, parts)
 
@@ -176,7 +176,7 @@ def _within(sizes: Counts) -> Counts:
     return found
 
 
-def grow(records: Records, start: Level, rules: Rules, until: int = 0) -> Grown:
+def grow(records: RegionRecords, start: Level, rules: Rules, until: int = 0) -> Grown:
     """Cut regions until nothing is valid; those of at most ``until`` records are left to wait."""
     growth = _Growth(records, rules, start)
     level = growth.cut_by_kept(start)
@@ -200,7 +200,7 @@ def joined(levels: list[Level]) -> Level:
 class _Growth:
     """The tree as it grows: each round takes the best candidate of each region, if its parts meet what models ask."""
 
-    def __init__(self, records: Records, rules: Rules, start: Level) -> None:
+    def __init__(self, records: RegionRecords, rules: Rules, start: Level) -> None:
         self.records, self.rules = records, rules
         self.until = [np.zeros(len(start.ids), np.int32)]
         self.cuts: list[tuple[Counts, Counts, Counts]] = []
@@ -274,7 +274,7 @@ class _Growth:
         )
         return below.at(kept & (sizes > 0)), taken
 
-    def _judged(self, level: Level, parts: Parts, sizes: Counts) -> tuple[Floats, Flags]:
+    def _judged(self, level: Level, parts: RegionParts, sizes: Counts) -> tuple[Floats, Flags]:
         """The figures of each condition of all parts, and which of them are broken."""
         figures, broken = np.full((len(sizes), level.figures.shape[1]), -np.inf), np.zeros(len(sizes), np.bool_)
         at = 0
@@ -323,7 +323,7 @@ def _before(sizes: Counts, starts: Counts) -> Counts:
 class _Candidates:
     """The candidates of the regions of a level: one for each attribute, judged when it is needed."""
 
-    def __init__(self, records: Records, rules: Rules, level: Level, live: Flags) -> None:
+    def __init__(self, records: RegionRecords, rules: Rules, level: Level, live: Flags) -> None:
         self.records, self.rules, self.level, self.live = records, rules, level, live
         self.cuts = np.zeros(live.shape, np.int64)
         self.gains = np.zeros(live.shape)

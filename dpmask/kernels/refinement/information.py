@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpmask.kernels.arrays import Counts, Floats
+from dpmask.kernels.elementary import log2, log_where_positive
 
 TIE = 1e-12
 """Gains nearer to each other than this differ by rounding only."""
@@ -17,8 +18,7 @@ def entropy(counts: Counts) -> Floats:
     """I(T[x]) in bits, eq. 3; classes along the last axis, 0 where there is nobody."""
     total = counts.sum(axis=-1, keepdims=True)
     shares = counts / np.maximum(total, 1)
-    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0.0)
-    result: Floats = -(shares * logs).sum(axis=-1)
+    result: Floats = -(shares * log_where_positive(shares, log2)).sum(axis=-1)
     return result
 
 

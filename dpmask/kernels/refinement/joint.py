@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Counts
 from dpmask.kernels.compile import compiled, read_only
-from dpmask.kernels.refinement.cells import Cells, Codes, Integers, Sensitive, Values, cell_starts, node_keys
+from dpmask.kernels.refinement.cells import Cells, Sensitive, cell_starts
 from dpmask.kernels.refinement.dropped import KeyedSizes
+from dpmask.kernels.refinement.grouping import Codes, Integers, Values, node_keys
 
 _DENSE = 8  # entries of a table of places for each row, at most, before the places that occur are sorted
 

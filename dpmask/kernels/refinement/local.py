@@ -19,8 +19,8 @@ import numpy as np
 
 from dpmask.kernels.arrays import Counts
 from dpmask.kernels.keys import RowKeys, grouped
-from dpmask.kernels.refinement.cells import Grouped, Integers, keys_of, node_keys
 from dpmask.kernels.refinement.dropped import places_among
+from dpmask.kernels.refinement.grouping import Grouped, Integers, keys_of, node_keys
 
 MOST_SETS = 4096
 """Sets of columns that are tried, at most, before all cells of a group are suppressed."""
@@ -50,7 +50,7 @@ def column_sets(columns: Sequence[int], worth: Sequence[float]) -> list[Columns]
 def small_groups(groups: Grouped, small: RowKeys) -> SmallGroups:
     """Those groups of a block that are small in the whole table; ``small`` has their keys, sorted."""
     here = np.flatnonzero(places_among(node_keys(groups.nodes), small) >= 0)
-    return SmallGroups(groups.nodes[here], groups.sizes[here])
+    return SmallGroups(groups.nodes[here], np.bincount(groups.rows, minlength=len(groups.nodes))[here])
 
 
 def merge_small(left: SmallGroups, right: SmallGroups) -> SmallGroups:

@@ -55,7 +55,7 @@ class RegionTree(NamedTuple):
     until: Integers
 
 
-class Parts(NamedTuple):
+class RegionParts(NamedTuple):
     """What regions are cut into: where the parts of each begin among all, the last end; and the codes they end before.
 
     ``nodes``: the node of each part.
@@ -66,7 +66,7 @@ class Parts(NamedTuple):
     nodes: Counts
 
 
-def parts_of(boxes: Boxes, attributes: Counts, cuts: Counts, trees: Trees) -> Parts:
+def parts_of(boxes: Boxes, attributes: Counts, cuts: Counts, trees: Trees) -> RegionParts:
     """The parts of regions that are cut by one attribute each."""
     pairs = np.arange(len(cuts))
     nodes, high = boxes.nodes[pairs, attributes], boxes.high[pairs, attributes]
@@ -77,10 +77,10 @@ def parts_of(boxes: Boxes, attributes: Counts, cuts: Counts, trees: Trees) -> Pa
     two = np.repeat(in_two, widths)
     below = np.where(two, np.repeat(nodes, widths), np.repeat(trees.first[nodes], widths) + within)
     ends = np.where(two, np.where(within == 0, np.repeat(cuts, widths), np.repeat(high, widths)), trees.high[below])
-    return Parts(starts, ends, below)
+    return RegionParts(starts, ends, below)
 
 
-def boxes_of_parts(boxes: Boxes, attributes: Counts, parts: Parts, trees: Trees) -> Boxes:
+def boxes_of_parts(boxes: Boxes, attributes: Counts, parts: RegionParts, trees: Trees) -> Boxes:
     """The boxes of all parts of these regions."""
     owners = np.repeat(np.arange(len(attributes)), np.diff(parts.starts))
     found = boxes.at(owners)
@@ -129,7 +129,9 @@ def _divide(
             nexts[slots[i]] += 1
 
 
-def divide(codes: Codes, order: Integers, begins: Counts, sizes: Counts, attributes: Counts, parts: Parts) -> Counts:
+def divide(
+    codes: Codes, order: Integers, begins: Counts, sizes: Counts, attributes: Counts, parts: RegionParts
+) -> Counts:
     """Put the rows of each part of some regions together in ``order``, which changes; and how many these are."""
     most = int(sizes.max(initial=0))
     counts = np.zeros(len(parts.ends), np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.compile import compiled, plain, read_only
+from dpmask.kernels.elementary import power
 from dpmask.kernels.regression.tiles import (
     ROWS,
     copy,
@@ -49,7 +50,7 @@ class ModelSums(NamedTuple):
 
 def start_sums(z: Floats, y: Floats, shares: Floats, fuzziness: float, weights: Floats | None = None) -> ModelSums:
     """The sums of a block whose memberships (models x rows) are given: there are no models yet."""
-    powers = shares**fuzziness if weights is None else shares**fuzziness * weights
+    powers = power(shares, fuzziness) if weights is None else power(shares, fuzziness) * weights
     gram, cross = _no_sums(len(shares), z, y)
     _add_products(plain(z), plain(y), plain(powers), gram, cross)
     return ModelSums(gram, cross, np.bincount(shares.argmax(axis=0), minlength=len(shares)), np.inf, True)
