@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dpmask.kernels.target import pin_process
 from dpmask.registry import lazy_names
+
+pin_process()  # first of all: numpy, BLAS and numba read it when they are imported
 
 if TYPE_CHECKING:
     from dpmask import risk as risk

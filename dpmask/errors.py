@@ -81,6 +81,10 @@ class InputError(DpmaskError):
     exit_code = 4
 
 
+class ColumnError(InputError):
+    """A column is missing, infinite, empty or constant where it must not be, which no step that masks numbers mends."""
+
+
 class VerificationError(DpmaskError):
     """A published release is not what its manifest claims."""
 

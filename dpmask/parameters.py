@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpmask.errors import JobError
+
+if TYPE_CHECKING:
+    Names = Sequence[str]
+    NameLists = Sequence[Sequence[str]]
+    Several = Sequence[Any]
+    SeveralLists = Sequence[Sequence[Any]]
+    Bounds = Mapping[str, Sequence[float | None]]
+    NumberLists = Mapping[str, Sequence[float]]
+else:  # parameters may be given as lists, too; they are kept, and a job's are checked, as tuples
+    Names = tuple[str, ...]
+    NameLists = tuple[tuple[str, ...], ...]
+    Several = tuple[Any, ...]
+    SeveralLists = tuple[tuple[Any, ...], ...]
+    Bounds = Mapping[str, tuple[float | None, float | None]]
+    NumberLists = Mapping[str, tuple[float, ...]]
 
 
 def _refuse(owner: object, name: str, expected: str, found: object) -> JobError:
@@ -17,7 +32,7 @@ def _refuse(owner: object, name: str, expected: str, found: object) -> JobError:
 def require_number(
     owner: Any, name: str, *, above: float | None = None, at_least: float | None = None, at_most: float = math.inf
 ) -> None:
-    """Hold ``owner.name`` to a finite number in the given range."""
+    """Refuse ``owner.name`` unless it is a finite number in the given range."""
     value = getattr(owner, name)
     number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     low = (above is None or value > above) and (at_least is None or value >= at_least) if number else False
@@ -28,20 +43,20 @@ def require_number(
 
 
 def require_integer(owner: Any, name: str, *, at_least: int) -> None:
-    """Hold ``owner.name`` to an integer of at least this."""
+    """Refuse ``owner.name`` unless it is an integer of at least this."""
     value = getattr(owner, name)
     if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
         raise _refuse(owner, name, f"an integer >= {at_least}", value)
 
 
 def require_choice(owner: Any, name: str, choices: Sequence[str]) -> None:
-    """Hold ``owner.name`` to one of these."""
+    """Refuse ``owner.name`` unless it is one of these."""
     if getattr(owner, name) not in choices:
         raise _refuse(owner, name, " or ".join(repr(choice) for choice in choices), getattr(owner, name))
 
 
 def require_columns(owner: Any, name: str) -> None:
-    """Hold ``owner.name`` to one or more different column names, kept as a tuple."""
+    """Refuse ``owner.name`` unless it is one or more different column names; they are kept as a tuple."""
     value = getattr(owner, name)
     if isinstance(value, str) or not isinstance(value, list | tuple) or not value:
         raise _refuse(owner, name, "a list of one or more column names", value)
@@ -60,6 +75,6 @@ def require_texts(owner: Any, name: str) -> None:
 
 
 def require_flag(owner: Any, name: str) -> None:
-    """Hold ``owner.name`` to true or false."""
+    """Refuse ``owner.name`` unless it is true or false."""
     if not isinstance(getattr(owner, name), bool):
         raise _refuse(owner, name, "true or false", getattr(owner, name))

@@ -47,6 +47,11 @@ def itself(content: Content) -> Content:
     return content
 
 
+def merge_each(merge: Callable[[Any, Any], Result], left: Sequence[Any], right: Sequence[Any]) -> list[Result]:
+    """What merging gives for each of several summaries."""
+    return [merge(one, two) for one, two in zip(left, right, strict=True)]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Collection(Generic[Content]):
     """Blocks in position order. A function is given a block's content; after ``with_positions`` its Position, too.
@@ -165,10 +170,10 @@ class Collection(Generic[Content]):
         travel to the others' tasks, and nothing comes to the driver. The collection must be persisted.
         """
         assert self.read is None
-        merge_each = partial(_one_by_one, merge)
-        work = partial(_meeting, function, others.read, merge_each)
+        merge_lists = partial(merge_each, merge)
+        work = partial(_meeting, function, others.read, merge_lists)
         runs, met = runs_of(self.blocks), runs_of(others.blocks)
-        return Collection(meet_runs(work, merge_each, partial(_one_by_one, finish), runs, met, label))
+        return Collection(meet_runs(work, merge_lists, partial(merge_each, finish), runs, met, label))
 
     def as_contents(self, function: Callable[..., Any], *beside: Iterable[Any]) -> list[Any]:
         """What a table's blocks are to hold: ``function`` of each block's content, after the contents beside it."""
@@ -250,7 +255,3 @@ def _meeting(
 def _with_each(function: Any, read: Any, contents: list[Any], other: Any, span: Position) -> list[Any]:
     other = _read(read, other, span)
     return [function(content, other) for content in contents]
-
-
-def _one_by_one(function: Callable[[Any, Any], Any], left: list[Any], right: list[Any]) -> list[Any]:
-    return [function(one, two) for one, two in zip(left, right, strict=True)]

@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import dask
 from dask.base import named_schedulers
 from dask.callbacks import Callback
 from dask.delayed import Delayed
+from dask.local import SynchronousExecutor, get_async
 from dask.utils import parse_timedelta
 
 from dpmask.engine import progress
@@ -87,10 +89,13 @@ def persisted(tasks: list[Delayed], waited_for: Callable[[Any], Delayed], watch:
 def _embedded(tasks: list[Delayed], arrived: Callable[[int, Any], None]) -> Iterator[tuple[int, Any]]:
     """The results of the tasks, by Dask's threads in this process or the local scheduler that Dask is set to.
 
-    The scheduler is called itself: dask.compute would import distributed, which costs more than many a pass.
+    The scheduler is called itself: dask.compute would import distributed, which costs more than many a pass. A single
+    task needs no thread of its own, but a context of its own, as in one.
     """
     graph = {key: part for task in tasks for key, part in task.__dask_graph__().items()}
-    chosen = dask.config.get("scheduler", None) or "threads"
+    chosen = dask.config.get("scheduler", None) or (
+        "threads" if len(graph) > 1 else partial(get_async, _submit_here, 1)
+    )
     get = chosen if callable(chosen) else named_schedulers[chosen]
     numbers = {task.key: number for number, task in enumerate(tasks)}
 
@@ -106,6 +111,11 @@ def _embedded(tasks: list[Delayed], arrived: Callable[[int, Any], None]) -> Iter
     except Exception as error:
         raise _upstream(error) from None
     yield from enumerate(results)
+
+
+def _submit_here(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function gives, called at once with nothing of the caller's context, as a future."""
+    return SynchronousExecutor().submit(Context().run, function, *arguments)
 
 
 def _from_cluster(client: Any, tasks: list[Delayed], arrived: Callable[[int, Any], None]) -> Iterator[tuple[int, Any]]:

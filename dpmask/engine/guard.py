@@ -7,14 +7,18 @@ Failure that carries one of our own errors, and the driver raises that.
 from __future__ import annotations
 
 import errno
+import sysconfig
 import traceback
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from dpmask.errors import ClusterError, DpmaskError, StorageError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_PACKAGE = Path(__file__).parents[1]
+_UNKNOWN = "an unknown place"
 
 
 class Failure(NamedTuple):
@@ -63,17 +67,25 @@ def safe_error(error: BaseException) -> DpmaskError:
             return StorageError("No space is left where dpmask writes. Free some and run the job again.")
         name = errno.errorcode.get(error.errno or 0, "no error number")
         return StorageError(f"Storage failed ({kind}, {name}) at {_place(error)}. Run the job again.")
-    return DpmaskError(
-        f"Unexpected {kind} at {_place(error)}: this is a bug in dpmask. "
-        "Its text is withheld, it may hold values of records."
-    )
+    where = _place(error)
+    whose = "this is a bug in dpmask" if where.startswith(("dpmask/", _UNKNOWN)) else "this is not dpmask's own code"
+    return DpmaskError(f"Unexpected {kind} at {where}: {whose}. Its text is withheld, it may hold values of records.")
 
 
 def _place(error: BaseException) -> str:
-    """Where in dpmask it happened: file, line and function, no values."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "dpmask" in frame.filename]
-    if not frames:
-        return "an unknown place"
-    last = frames[-1]
-    module = last.filename.replace("\\", "/").rsplit("dpmask/", 1)[-1]
-    return f"dpmask/{module}:{last.lineno} ({last.name})"
+    """Where it happened: the last line of code that dpmask was given, if it ran any, or of its own; no values."""
+    frames = [(Path(frame.filename), frame) for frame in reversed(traceback.extract_tb(error.__traceback__))]
+    given = [f"{file.name}:{frame.lineno} ({frame.name})" for file, frame in frames if _is_given(file)]
+    own = [
+        f"{file.relative_to(_PACKAGE.parent).as_posix()}:{frame.lineno} ({frame.name})"
+        for file, frame in frames
+        if file.is_relative_to(_PACKAGE)
+    ]
+    return next(iter([*given, *own]), _UNKNOWN)
+
+
+def _is_given(file: Path) -> bool:
+    """Whether a file is neither dpmask's nor of Python or an installed package: a method of the user's own."""
+    library = any(file.is_relative_to(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
+    installed = library or not {"site-packages", "dist-packages"}.isdisjoint(file.parts)
+    return file.is_absolute() and not installed and not file.is_relative_to(_PACKAGE)

@@ -56,7 +56,7 @@ class Limits:
     """Values that a column may bring to the driver."""
 
     code_values: int = 65_000
-    """Different values of a column that may be told apart by codes."""
+    """Different values of a column that may be distinguished by codes."""
     number_codes: int = 256
     """Different numbers of a column that get a code each where groups are described; more are cut into bins."""
     category_codes: int = 1 << 16
@@ -81,11 +81,17 @@ class Limits:
     """Rows of each shard in which groups are complete."""
     series_rows: int = 1 << 26
     """Different people, by what releases of a series show of them, that the driver may compare."""
-    refinement_sparse: float = 0.1
-    """The share of a block's rows below which groups are read one by one."""
     # measures
     attacked_records: int = 250_000
     """Records that distance-based linkage attacks together, and keeps on one worker."""
+    assigned_records: int = 2_000
+    """Records that it assigns one to one: together where there are no more, else each in its crowd."""
+    compared_by_few: int = 1_000
+    """Records that it links by few columns, to see which of them lead to records."""
+    refitted_records: int = 5_000
+    """Records that an intruder refits regressions to, or as many as are linked."""
+    refit_starts: int = 3
+    """Starts of such a refit, of known values and of released ones."""
     linkage_shard_rows: int = 250_000
     """Rows of each shard in which probabilistic linkage compares records."""
     group_shard_rows: int = 1_000_000

@@ -13,6 +13,11 @@ Listener = Callable[[str, int, int], None]
 Retries = Callable[[str, int], None]
 """Called with a label and how many tasks are tried again."""
 
+
+class StepLine(str):
+    """A line about one of many steps of a loop: a terminal shows the latest of them alone."""
+
+
 _listener: ContextVar[Listener | None] = ContextVar("dpmask_progress", default=None)
 _retries: ContextVar[Retries | None] = ContextVar("dpmask_retries", default=None)
 
@@ -44,6 +49,11 @@ def listening(listener: Listener, retries: Retries | None = None) -> Iterator[No
 def note(text: str) -> None:
     """Report a line about a pass that is done."""
     current()(text, 0, 0)
+
+
+def step(text: str) -> None:
+    """Report a line about one of many steps of a loop."""
+    note(StepLine(text))
 
 
 def retried(label: str, tasks: int) -> None:

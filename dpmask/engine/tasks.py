@@ -26,6 +26,7 @@ from dpmask.errors import ClusterError
 Summary = TypeVar("Summary")
 _LONGEST_OWNER = 40
 _owner: ContextVar[str] = ContextVar("dpmask_task_owner", default="")
+_passes_left: ContextVar[list[int] | None] = ContextVar("dpmask_passes_left", default=None)
 
 
 class Position(NamedTuple):
@@ -134,6 +135,30 @@ def task_of(work: Callable[..., Any], run: Run, label: str) -> Delayed:
     return delayed(partial(_on_contents, work, run.spans, contents), pure=False)(dask_key_name=task_name(label))
 
 
+class _EnoughPassesError(Exception):
+    """The block of ``first_passes`` ends."""
+
+
+@contextmanager
+def first_passes(most: int) -> Iterator[None]:
+    """Make so many passes inside the block, and leave it where the next one would begin."""
+    token = _passes_left.set([most])
+    try:
+        yield
+    except _EnoughPassesError:
+        pass
+    finally:
+        _passes_left.reset(token)
+
+
+def _begin_pass() -> None:
+    left = _passes_left.get()
+    if left is not None:
+        if not left[0]:
+            raise _EnoughPassesError
+        left[0] -= 1
+
+
 @contextmanager
 def tasks_named(owner: str) -> Iterator[None]:
     """Have the names of tasks begin with their owner's: by it a dashboard tells the jobs of a cluster apart."""
@@ -223,6 +248,7 @@ def _until_done(attempt: Callable[[list[int]], Iterator[tuple[int, Any]]], count
 
     Workers may die as often as they like while something gets done; a few attempts at which nothing does are the end.
     """
+    _begin_pass()
     results: dict[int, Any] = {}
     tries = 0
     while waiting := [number for number in range(count) if number not in results]:

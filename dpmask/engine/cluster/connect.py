@@ -77,7 +77,7 @@ def _refused(error: Exception, described: Description) -> DpmaskError:
     where = described.address or f"the cluster of {described.file}"
     if isinstance(error, TypeError | RuntimeError):
         return JobError(
-            f"{described.file}: either the address {where} or the configuration speaks of TLS, not both. Give an "
+            f"{described.file}: either the address {where} or the configuration refers to TLS, not both. Give an "
             "address with tls:// and the certificates with --cluster FILE, as in cluster_config/tls.yaml."
         )
     if isinstance(error, ValueError):
