@@ -9,7 +9,8 @@ import uuid
 from http import HTTPStatus
 
 from dpmask.errors import JobError
-from dpmask.lake.storage import Place, response_of, storage_errors
+from dpmask.lake.storage import Place
+from dpmask.lake.storage_errors import response_of, storage_errors
 
 _READ_ONLY = ("http", "https")
 _BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)

@@ -275,7 +275,7 @@ def _hive(
     above = [level for level in above if level[0] not in columns]
     inside = [hive_level(part) for part in name.split("/")[:-1] if "=" in part]
     kinds = {key: hive_kind(is_whole(value)) for key, value in above}
-    kinds |= {key: hive_kind(key in listing.whole) for key, _ in inside}
+    kinds |= {key: listing.kind(key) for key, _ in inside}
     return (*above, *inside), kinds
 
 

@@ -7,6 +7,7 @@ import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -14,7 +15,9 @@ import pyarrow as pa
 
 from dpmask.errors import AccessError, InputError, JobError, printable
 from dpmask.lake.filters import RowFilter
-from dpmask.lake.storage import Place, storage_errors, version_of
+from dpmask.lake.hive import HIVE_NULL, named_kind
+from dpmask.lake.storage import Place, version_of
+from dpmask.lake.storage_errors import storage_errors
 from dpmask.lake.table_log import TableLog
 
 MANIFEST = "manifest.json"
@@ -24,7 +27,6 @@ _LOGS = {"_delta_log": "a Delta Lake", "metadata": "an Iceberg"}
 METADATA = ".metadata.json"
 _LARGEST_MANIFEST = 256 << 20
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
-_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ListedFile(NamedTuple):
@@ -50,6 +52,12 @@ class Listing(NamedTuple):
     """The keys of its Hive folders whose values are all whole numbers."""
     log: TableLog | None = None
     """What the log of a table says, if it is one."""
+    kinds: Mapping[str, Any] = MappingProxyType({})
+    """Of a release: the types of the keys of its Hive folders, as its manifest has them."""
+
+    def kind(self, key: str) -> Any:
+        """The type of a key of its Hive folders."""
+        return self.kinds.get(key) or hive_kind(key in self.whole)
 
 
 def list_sources(
@@ -80,20 +88,20 @@ def list_files(source: Place, where: RowFilter | None = None, version: int | Non
     if log is not None:
         return _of_table(root, log, where)
     names = sorted(name for name in found if not any(part[0] in "_." for part in name.split("/")))
-    names = released or names
+    names = released.names if released else names
     if not names:
         raise InputError(f"{source.url}: holds no .parquet or .csv file.")
     folders = [dict(hive_level(part) for part in name.split("/")[:-1] if "=" in part) for name in names]
-    whole = _whole_keys(folders)
+    listing = Listing(root, [], _whole_keys(folders), kinds=released.kinds if released else {})
     if where:
-        kinds = {key: hive_kind(key in whole) for folder in folders for key in folder}
+        kinds = {key: listing.kind(key) for folder in folders for key in folder}
         names = [name for name, met in zip(names, where.of_folders(kinds, folders), strict=True) if met]
     unknown = [name for name in names if not name.endswith((*PARQUET, *CSV))]
     if unknown and not (chosen and all("." not in posixpath.basename(name) for name in unknown)):
         raise _no_data(source, unknown)
     if len({name.endswith(CSV) for name in names}) > 1:
         raise InputError(f"{source.url}: holds Parquet and CSV files together. Point to one kind, with a glob.")
-    return Listing(root, [_listed(root, name, found.get(name)) for name in names], whole)
+    return listing._replace(files=[_listed(root, name, found.get(name)) for name in names])
 
 
 def _of_table(root: Place, log: TableLog, where: RowFilter | None) -> Listing:
@@ -152,7 +160,7 @@ def _whole_keys(folders: Sequence[Mapping[str, str | None]]) -> frozenset[str]:
 def hive_level(part: str) -> tuple[str, str | None]:
     """The key and the value of a Hive folder's name; None if it is the name for a missing value."""
     key, value = (unquote(text) for text in part.split("=", 1))
-    return key, None if value == _HIVE_NULL else value
+    return key, None if value == HIVE_NULL else value
 
 
 def _listed(root: Place, name: str, info: dict[str, Any] | None) -> ListedFile:
@@ -220,14 +228,24 @@ def _is_log(name: str) -> bool:
     return name.endswith(METADATA) or "_delta_log/" in name
 
 
-def _released(manifest: Place) -> list[str] | None:
-    """The files that a release's manifest names; None if it is the manifest of something else."""
+class _Released(NamedTuple):
+    """The files that a release's manifest names, and the types of the keys of their folders."""
+
+    names: list[str]
+    kinds: dict[str, Any]
+
+
+def _released(manifest: Place) -> _Released | None:
+    """What a release's manifest says; None if it is the manifest of something else, or has no files."""
     try:
         released = json.loads(manifest.read(_LARGEST_MANIFEST))
         if not released["format"].startswith("dpmask release"):
             return None
         names = [file["path"] for file in released["files"]]
-        return sorted(name for name in names if not {"", "..", "."} & set(name.split("/")))
+        names = sorted(name for name in names if not {"", "..", "."} & set(name.split("/")))
+        keys = released.get("partition_by", ())
+        kinds = {one["name"]: named_kind(one["type"]) for one in released.get("schema", ()) if one["name"] in keys}
+        return _Released(names, kinds) if names else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, JobError):
         return None
 

@@ -18,7 +18,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from dpmask.engine.limits import current_limits
 from dpmask.errors import DpmaskError, InputError, TargetError
-from dpmask.lake.storage import Place, flocked
+from dpmask.lake.local_files import flocked
+from dpmask.lake.storage import Place
 
 LOCK = "dpmask.lock"
 """The file in a store that is a folder's lock: a random name of its owner and how often it was renewed, no more."""

@@ -17,7 +17,8 @@ from dpmask.errors import DpmaskError, InputError
 from dpmask.lake import csv
 from dpmask.lake.block_plan import Piece
 from dpmask.lake.filters import RowFilter
-from dpmask.lake.storage import Place, read_ranges, storage_errors
+from dpmask.lake.storage import Place, read_ranges
+from dpmask.lake.storage_errors import storage_errors
 
 Rows = Any
 """The rows of one block: an Arrow table."""

@@ -1,36 +1,30 @@
-"""Files anywhere fsspec reaches: paths, whole-file reads and writes, conditional puts, and errors in our own words.
+"""Files anywhere fsspec reaches: paths, whole-file reads and writes, conditional puts.
 
 Credentials come from the environment or the cloud's own chain, on the driver and on each worker; none is ever passed.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import mmap
 import os
 import posixpath
 import re
 import shutil
 import stat
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from http import HTTPStatus
 from typing import Any
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from dpmask.errors import AccessError, DpmaskError, InputError, JobError, StorageError, TargetError, printable
+from dpmask.errors import AccessError, InputError, JobError, TargetError, printable
+from dpmask.lake import local_files
+from dpmask.lake.storage_errors import NameTaken, storage_errors
 
 OWNER_ONLY = 0o600
 """The rights of a file that nobody but its owner may read."""
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "abfs": "abfs", "abfss": "abfs", "az": "abfs"}
-_CLIENTS = {"botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure"}
-"""The libraries that speak with stores: what they raise is a fault of storage."""
-_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired", "400"}
-"""What S3 says of a session that is over; where an answer has no text, as that to HEAD, a bare 400."""
 _CONNECTIONS = 64
 _UPLOAD = 16 << 20
 _LONGEST_URL = 8192
@@ -165,12 +159,12 @@ class Place:
                     yield file
                 return
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            with _temporary(self.path, mode) as (file, temporary):
+            with local_files.temporary(self.path, mode) as (file, temporary):
                 yield file
                 file.flush()
-                _settle(temporary)
+                local_files.settle(temporary)
                 os.replace(temporary, self.path)
-            _settle(os.path.dirname(self.path))
+            local_files.settle(os.path.dirname(self.path))
 
     def write(self, data: Any, mode: int | None = None) -> None:
         """Write the file whole, a local one with these rights."""
@@ -190,13 +184,13 @@ class Place:
                     self.fs.pipe_file(self.path, data, mode="create")
                     return
                 os.makedirs(os.path.dirname(self.path), exist_ok=True)
-                with _temporary(self.path, mode) as (file, temporary):
+                with local_files.temporary(self.path, mode) as (file, temporary):
                     file.write(data)
                     file.flush()
-                    _settle(temporary)
+                    local_files.settle(temporary)
                     os.link(temporary, self.path)
-                _settle(os.path.dirname(self.path))
-        except _NameTaken:
+                local_files.settle(os.path.dirname(self.path))
+        except NameTaken:
             raise TargetError(f"{self.url}: another run has just published here. Look at its release first.") from None
 
     def replace(self, data: bytes, version: str) -> None:
@@ -209,7 +203,7 @@ class Place:
         try:
             with storage_errors(self, writing=True, conditional=True):
                 self.fs.pipe_file(self.path, data, IfMatch=f'"{version}"')
-        except _NameTaken:
+        except NameTaken:
             raise self._changed() from None
 
     def _changed(self) -> TargetError:
@@ -234,10 +228,10 @@ class Place:
                 return
             folder = os.path.dirname(target.path)
             os.makedirs(folder, exist_ok=True)
-            with _beside(target.path) as temporary:
-                _link_or_copy(self.path, temporary)
+            with local_files.beside(target.path) as temporary:
+                local_files.link_or_copy(self.path, temporary)
                 os.replace(temporary, target.path)
-            _settle(folder)
+            local_files.settle(folder)
 
     def remove(self, names: list[str]) -> None:
         """Delete these files below here, then the folders they leave empty; an error if any stays."""
@@ -247,7 +241,7 @@ class Place:
             self.fs.rm([posixpath.join(self.path, name) for name in names])
         if self.local:
             for folder in sorted({posixpath.dirname(name) for name in names}, key=len, reverse=True):
-                _remove_empty(self.path, folder)
+                local_files.remove_empty(self.path, folder)
         left = set(names) & set(self.files())
         if left:
             raise AccessError(f"{self.url}: {len(left)} old files could not be deleted, such as {min(left)}.")
@@ -299,83 +293,6 @@ def version_of(info: dict[str, Any]) -> str:
     return f"{info.get('size')}-{info.get('mtime') or info.get('LastModified') or info.get('last_modified')}"
 
 
-class _NameTaken(Exception):  # noqa: N818 - caught here, never seen
-    """A conditional write found somebody else's file."""
-
-
-def response_of(error: BaseException) -> dict[str, Any]:
-    """What an S3 server answered that led to an error; nothing, if it did not."""
-    found = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
-    return found if isinstance(found, dict) else {}
-
-
-@contextmanager
-def storage_errors(place: Place, *, writing: bool = False, conditional: bool = False) -> Iterator[None]:
-    """Turn what a file system raises into our errors, which name the place and no secret."""
-    try:
-        yield
-    except DpmaskError:
-        raise
-    except Exception as error:
-        if conditional and (isinstance(error, FileExistsError) or "pre-conditions" in str(error)):
-            raise _NameTaken from None
-        raise _translated(error, place, writing) from None
-
-
-def _translated(error: Exception, place: Place, writing: bool) -> Exception:
-    kind, url, where = type(error).__name__, place.url, f" at {place.endpoint}" if place.endpoint else ""
-    number = getattr(error, "errno", None)
-    expired = response_of(error).get("Error", {}).get("Code") in _EXPIRED
-    if expired or _is_denied(error) or number in {errno.EROFS, errno.EPERM}:
-        deed = "write to" if writing else "read"
-        return AccessError(
-            f"{url}: the credentials have expired{where}. Get new ones and run the job again; with --resume a run "
-            "that had begun goes on from where it stopped."
-            if expired
-            else f"{url}: no permission to {deed} it{where}. Check the credentials or the rights of this user."
-        )
-    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError | FileExistsError):
-        found = (
-            "does not exist"
-            if isinstance(error, FileNotFoundError)
-            else "a file is in the way of a folder, or the reverse"
-        )
-        return (TargetError if writing else InputError)(f"{url}: {found}.")
-    if number == errno.ENAMETOOLONG:
-        return JobError(f"{url}: the name is too long for this file system.")
-    if number in {errno.ENOSPC, errno.EDQUOT}:
-        return StorageError(f"{url}: no space is left there. Free some and run the job again.")
-    if isinstance(error, OSError) or type(error).__module__.split(".")[0] in _CLIENTS:
-        return StorageError(f"{url}: storage failed ({kind}){where}. Run the job again.")
-    return error
-
-
-def _is_denied(error: Exception) -> bool:
-    """Whether a store does not know us, or does not let us."""
-    kind, status = type(error).__name__, getattr(error, "status_code", None) or getattr(error, "code", None)
-    denied = status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN} or kind == "ClientAuthenticationError"
-    return denied or isinstance(error, PermissionError) or "Credentials" in kind
-
-
-@contextmanager
-def flocked(folder: str) -> Iterator[None]:
-    """Have a local folder to oneself, as long as others ask for it, too; where folders have no locks, nobody minds.
-
-    A BlockingIOError if it is taken. The lock ends with the process, however that ends.
-    """
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            pass
-        yield
-    finally:
-        os.close(number)
-
-
 @contextmanager
 def _upload(fs: Any, path: str) -> Iterator[Any]:
     """A file in a store, there when the block ends well and not at all otherwise."""
@@ -389,55 +306,3 @@ def _upload(fs: Any, path: str) -> Iterator[Any]:
             file.closed = True
         raise
     file.close()
-
-
-@contextmanager
-def _beside(path: str) -> Iterator[str]:
-    """A name beside ``path`` for a file that is gone afterwards, whatever happens."""
-    temporary = f"{path}.{uuid.uuid4().hex}.part"
-    try:
-        yield temporary
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-
-
-@contextmanager
-def _temporary(path: str, mode: int | None) -> Iterator[tuple[Any, str]]:
-    """A new file beside ``path`` for the moment, and its name."""
-    with _beside(path) as temporary, open(temporary, "xb") as file:
-        if mode is not None:
-            os.fchmod(file.fileno(), mode)
-        yield file, temporary
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    """A link costs nothing but keeps the old folder's group: the file gets the one a new file would have."""
-    try:
-        os.link(source, target)
-    except OSError:  # another disk
-        shutil.copyfile(source, target)
-        _settle(target)
-        return
-    folder = os.stat(os.path.dirname(target))
-    if folder.st_mode & stat.S_ISGID:
-        with suppress(PermissionError):
-            os.chown(target, -1, folder.st_gid)
-
-
-def _settle(path: str) -> None:
-    """Wait until a file's bytes, or a folder's names, are on the disk."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
-def _remove_empty(root: str, folder: str) -> None:
-    while folder:
-        try:
-            os.rmdir(os.path.join(root, folder))
-        except OSError:
-            return
-        folder = posixpath.dirname(folder)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from dpmask.errors import DpmaskError, InputError, JobError
-from dpmask.lake.storage import Place, storage_errors
+from dpmask.lake.storage import Place
+from dpmask.lake.storage_errors import storage_errors
 
 DELTA, ICEBERG = "Delta Lake", "Iceberg"
 _EXTRAS = {DELTA: "delta", ICEBERG: "iceberg"}

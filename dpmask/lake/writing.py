@@ -111,11 +111,15 @@ def _fitted(rows: Rows, schema: Any) -> Rows:
 
 
 def write_pieces(rows: Rows, sizes: Sequence[int], place: Place) -> Written:
-    """Write a block as an Arrow file, cut into consecutive pieces that can be read one by one (``join_pieces``)."""
+    """Write a block as an Arrow file, cut into consecutive pieces that can be read one by one (``join_pieces``).
+
+    Texts and codes are packed; doubles, which hardly get smaller so, are not where they are most of the block.
+    """
     schema = bare_schema(rows.schema)
     columns = [column.combine_chunks() for column in _fitted(rows, schema).columns]
     batch, start = pa.record_batch(columns, schema=schema), 0
-    options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+    doubles = sum(column.nbytes for column in columns if pa.types.is_floating(column.type))
+    options = pa.ipc.IpcWriteOptions(compression=None if 2 * doubles > batch.nbytes else "lz4", use_threads=False)
     with place.replaced() as file:
         sink = _Hashing(file)
         with pa.ipc.new_file(pa.PythonFile(sink, "w"), schema, options=options) as writer:
