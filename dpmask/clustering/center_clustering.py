@@ -20,7 +20,7 @@ from dpmask.clustering.fuzzy_passes import (
     full_pass,
     report_step,
 )
-from dpmask.clustering.iteration import Model, Solution, descend, start_draws
+from dpmask.clustering.iteration import ClusterModel, Solution, descend, start_draws
 from dpmask.clustering.scaling import (
     Constrained,
     Inputs,
@@ -55,13 +55,13 @@ class Variant(NamedTuple):
     accelerate: bool = True
     two_grid: bool = True
 
-    def model(self, threshold: float, limits: Constrained | None, *, partial: bool) -> Model:
+    def model(self, threshold: float, limits: Constrained | None, *, partial: bool) -> ClusterModel:
         """What a pass computes, for data whose centres collapse below this entropy weight."""
         entropy = _ENTROPY_FACTOR * threshold if self.entropy == "auto" else self.entropy
         fuzziness = None if entropy is not None else self.fuzziness or _DEFAULT_FUZZINESS
         tolerance = None if isinstance(self.tolerance, str) else self.tolerance
         feasible = limits.units if limits else None
-        return Model(fuzziness, entropy, tolerance, partial, feasible)  # type: ignore[arg-type]
+        return ClusterModel(fuzziness, entropy, tolerance, partial, feasible)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ class CenterClustering(Clustering, ABC):
         if self.nulls == "drop" and not seen.complete > 0.0:
             raise InputError(f"{self.who}: no record is complete, so nulls='drop' leaves none. nulls='partial' would.")
 
-    def _solve(self, source: Table, preparation: Preparation, model: Model, key: Subkey) -> Solution:
+    def _solve(self, source: Table, preparation: Preparation, model: ClusterModel, key: Subkey) -> Solution:
         """Cluster a sample in one task; if it is not all of the data, go on with passes over all of it."""
         names, variant, rows = preparation.inputs.names, self.variant, source.rows
         share, values = sample_share(rows), source.floats(names)

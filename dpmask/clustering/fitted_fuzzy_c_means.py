@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.base import FittedClustering
-from dpmask.clustering.iteration import Model, Records, Solution, Step
+from dpmask.clustering.iteration import ClusterModel, Records, Solution, Step
 from dpmask.clustering.scaling import Preparation
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.fuzzy.center_sums import memberships
@@ -32,7 +32,7 @@ class FittedFuzzyCMeans(FittedClustering):
 
     method: CenterClustering
     preparation: Preparation
-    model: Model
+    model: ClusterModel
     solution: Solution
     centers: Floats
     threshold: float

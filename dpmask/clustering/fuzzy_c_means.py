@@ -21,7 +21,7 @@ from dpmask.clustering.fitted_fuzzy_c_means import FittedFuzzyCMeans
 from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
-from dpmask.parameters import require_flag, require_number, require_texts
+from dpmask.parameters import Names, require_flag, require_number, require_texts
 from dpmask.table.table import as_table
 
 __all__ = ["FittedFuzzyCMeans", "FuzzyCMeans"]
@@ -76,7 +76,7 @@ class FuzzyCMeans(CenterClustering):
     fuzziness: float | None = None
     entropy: float | str | None = None
     tolerance: float | str | None = None
-    constraints: tuple[str, ...] = ()
+    constraints: Names = ()
     accelerate: bool = True
     two_grid: bool = True
 
@@ -97,7 +97,9 @@ class FuzzyCMeans(CenterClustering):
     @property
     def variant(self) -> Variant:
         """Which clustering it is."""
-        return Variant(self.fuzziness, self.entropy, self.tolerance, self.constraints, self.accelerate, self.two_grid)
+        return Variant(
+            self.fuzziness, self.entropy, self.tolerance, tuple(self.constraints), self.accelerate, self.two_grid
+        )
 
     def fit(
         self,

@@ -24,7 +24,7 @@ from dpmask.clustering.base import Clustering, FittedClustering
 from dpmask.clustering.design import Design, Units, check_weight, make_design
 from dpmask.clustering.regression_start import Start, find_starts
 from dpmask.engine import progress
-from dpmask.engine.collection import Collection
+from dpmask.engine.collection import Collection, merge_each
 from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError
 from dpmask.kernels.arrays import Floats, Integers
@@ -214,19 +214,17 @@ class _Loop:
 
 def _report(loops: Sequence[_Loop]) -> None:
     number, objective = loops[0].history[-1].number, sum(loop.history[-1].objective for loop in loops)
-    progress.note(f"fuzzy c-regression: pass {number}, {len(loops)} under way, objective {objective:.8g}")
+    progress.step(f"fuzzy c-regression: pass {number}, {len(loops)} under way, objective {objective:.8g}")
 
 
 def _pass(fuzziness: float, units: Collection[Units], tasks: list[ModelTask]) -> list[ModelSums]:
-    return units.reduce(partial(_block_sums, fuzziness, tasks), _plus, "fuzzy c-regression")
+    return units.reduce(
+        partial(_block_sums, fuzziness, tasks), partial(merge_each, ModelSums.plus), "fuzzy c-regression"
+    )
 
 
 def _block_sums(fuzziness: float, tasks: list[ModelTask], units: Units) -> list[ModelSums]:
     return [memberships_from.sums(units._replace(y=units.y[group]), fuzziness) for group, memberships_from in tasks]
-
-
-def _plus(left: list[ModelSums], right: list[ModelSums]) -> list[ModelSums]:
-    return [one.plus(two) for one, two in zip(left, right, strict=True)]
 
 
 @dataclass(frozen=True, repr=False)

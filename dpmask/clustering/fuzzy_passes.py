@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from dpmask.clustering.iteration import TRAPPING, Model, Records, Solution, Step, corrected, first_centers, solve
+from dpmask.clustering.iteration import TRAPPING, ClusterModel, Records, Solution, Step, corrected, first_centers, solve
 from dpmask.clustering.scaling import Preparation
 from dpmask.engine import progress
 from dpmask.engine.collection import Collection
@@ -21,7 +21,7 @@ _MOST = 0.5
 
 
 def best_start(
-    model: Model,
+    model: ClusterModel,
     initial: Floats | None,
     draws: Floats,
     shift: float,
@@ -34,13 +34,13 @@ def best_start(
     return solve(model, records, starts, shift, passes, accelerate=accelerate)
 
 
-def full_pass(model: Model, records: Collection[Records], centers: Floats) -> tuple[Floats, float]:
+def full_pass(model: ClusterModel, records: Collection[Records], centers: Floats) -> tuple[Floats, float]:
     """The next centres, and the objective at these."""
     sums = records.reduce(partial(model.sums, centers=centers[None]), merge, "fuzzy c-means")
     return model.image(sums, centers[None])[0], float(sums.objective[0])
 
 
-def correct_on(model: Model, sample: Collection[Records], sweeps: int, point: Floats, image: Floats) -> Floats:
+def correct_on(model: ClusterModel, sample: Collection[Records], sweeps: int, point: Floats, image: Floats) -> Floats:
     """A two-grid correction, on the sample."""
     (better,) = sample.map(partial(corrected, model, point, image, sweeps), "two grids")
     return better
@@ -48,10 +48,10 @@ def correct_on(model: Model, sample: Collection[Records], sweeps: int, point: Fl
 
 def report_step(step: Step) -> None:
     """Show a pass."""
-    progress.note(f"fuzzy c-means: pass {step.number}, objective {step.objective:.8g}, shift {step.shift:.2g}")
+    progress.step(f"fuzzy c-means: pass {step.number}, objective {step.objective:.8g}, shift {step.shift:.2g}")
 
 
-def count_trapped(source: Table, preparation: Preparation, model: Model, centers: Floats) -> int:
+def count_trapped(source: Table, preparation: Preparation, model: ClusterModel, centers: Floats) -> int:
     """How many centres owe most of their weight to one record, where fuzziness is too large for them to leave it."""
     if model.fuzziness is None or model.fuzziness <= TRAPPING:
         return 0
@@ -60,12 +60,12 @@ def count_trapped(source: Table, preparation: Preparation, model: Model, centers
     return int((found.share > _MOST).sum())
 
 
-def _closeness(model: Model, preparation: Preparation, centers: Floats, columns: Sequence[Floats]) -> Closeness:
+def _closeness(model: ClusterModel, preparation: Preparation, centers: Floats, columns: Sequence[Floats]) -> Closeness:
     values = preparation._replace(drop=True).records(columns).values
     return closeness(values, centers, fuzziness=model.fuzziness)
 
 
-def count_moving(source: Table, preparation: Preparation, model: Model, centers: Floats) -> int:
+def count_moving(source: Table, preparation: Preparation, model: ClusterModel, centers: Floats) -> int:
     """How many records a tolerance has not brought to rest."""
     if model.tolerance is None and preparation.inputs.tolerance is None:
         return 0
@@ -73,7 +73,7 @@ def count_moving(source: Table, preparation: Preparation, model: Model, centers:
     return source.reduce(preparation.inputs.names, moving, int.__add__, "fuzzy c-means: tolerance")
 
 
-def _moving(model: Model, preparation: Preparation, centers: Floats, columns: Sequence[Floats]) -> int:
+def _moving(model: ClusterModel, preparation: Preparation, centers: Floats, columns: Sequence[Floats]) -> int:
     records = preparation.records(columns)
     tolerance = records.tolerances if records.tolerances is not None else np.array(model.tolerance)
     return count_unsettled(

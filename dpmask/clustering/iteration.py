@@ -53,7 +53,7 @@ class Records(NamedTuple):
     tolerances: Floats | None
 
 
-class Model(NamedTuple):
+class ClusterModel(NamedTuple):
     """What a pass computes: memberships, distances, and the set the centres must lie in."""
 
     fuzziness: float | None
@@ -107,7 +107,7 @@ def start_draws(key: Subkey, starts: int, clusters: int) -> Floats:
     return record_uniforms(key, 0, math.prod(shape)).reshape(shape)
 
 
-def first_centers(model: Model, records: Records, draws: Floats) -> Floats:
+def first_centers(model: ClusterModel, records: Records, draws: Floats) -> Floats:
     """Greedy k-means++ starts, one for each of the ``start_draws``; a missing value counts as the mean, 0.
 
     Above a fuzziness of 3 they lie halfway between these records and the mean: a centre on a record has all of that
@@ -118,7 +118,7 @@ def first_centers(model: Model, records: Records, draws: Floats) -> Floats:
     return off_records(model, values, weight, [spread_out(values, weight, uniforms).records for uniforms in draws])
 
 
-def off_records(model: Model, values: Floats, weight: Floats, records: Sequence[Integers]) -> Floats:
+def off_records(model: ClusterModel, values: Floats, weight: Floats, records: Sequence[Integers]) -> Floats:
     """Starts from these records of a block (columns x rows), or from halfway to the mean above that fuzziness."""
     starts = np.array([values[:, some].T for some in records])
     if model.fuzziness is None or model.fuzziness <= TRAPPING:
@@ -128,7 +128,7 @@ def off_records(model: Model, values: Floats, weight: Floats, records: Sequence[
 
 
 def solve(
-    model: Model,
+    model: ClusterModel,
     records: Records,
     starts: Floats,
     shift: float,
@@ -147,7 +147,7 @@ def solve(
 
 
 def _swap(
-    model: Model,
+    model: ClusterModel,
     records: Records,
     best: Floats,
     lowest: float,
@@ -186,14 +186,18 @@ def _nearest(values: Floats, centers: Floats) -> Floats:
     return found
 
 
-def _nearest_optima(model: Model, records: Records, starts: Floats, shift: float, passes: int) -> tuple[Floats, float]:
+def _nearest_optima(
+    model: ClusterModel, records: Records, starts: Floats, shift: float, passes: int
+) -> tuple[Floats, float]:
     """The best of the points near optima that these starts come to, and its objective."""
     points, objectives = _all_starts(model, records, _feasible(model, starts), shift, passes)
     best = int(np.argmin(objectives))
     return points[best], float(objectives[best])
 
 
-def _all_starts(model: Model, records: Records, points: Floats, shift: float, passes: int) -> tuple[Floats, Floats]:
+def _all_starts(
+    model: ClusterModel, records: Records, points: Floats, shift: float, passes: int
+) -> tuple[Floats, Floats]:
     """Every start brought near its optimum; those that have arrived wait for the others."""
     loops = [Anderson() for _ in points]
     objectives = np.full(len(points), np.inf)
@@ -212,11 +216,11 @@ def _all_starts(model: Model, records: Records, points: Floats, shift: float, pa
     return points, objectives
 
 
-def _feasible(model: Model, centers: Floats) -> Floats:
+def _feasible(model: ClusterModel, centers: Floats) -> Floats:
     return centers if model.feasible is None else project(centers, model.feasible)
 
 
-def _one_pass(model: Model, records: Records, centers: Floats) -> tuple[Floats, float]:
+def _one_pass(model: ClusterModel, records: Records, centers: Floats) -> tuple[Floats, float]:
     sums = model.sums(records, centers[None])
     return model.image(sums, centers[None])[0], float(sums.objective[0])
 
@@ -260,7 +264,7 @@ def descend(
     return Solution(plain, lowest, tuple(history), history[-1].shift < shift, number)
 
 
-def corrected(model: Model, point: Floats, image: Floats, passes: int, records: Records) -> Floats:
+def corrected(model: ClusterModel, point: Floats, image: Floats, passes: int, records: Records) -> Floats:
     """The fixed point of F_sample + defect, where the defect is what F_sample lacks of F at ``point``.
 
     Anderson acceleration here goes by the residual, as F_sample + defect descends no objective of its own.

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpmask.clustering.base import Clustering, FittedClustering, require_records, sample_share
 from dpmask.clustering.features import Features, find_features
-from dpmask.clustering.iteration import Model, Records, Solution, descend, first_centers, solve, start_draws
+from dpmask.clustering.iteration import ClusterModel, Records, Solution, descend, first_centers, solve, start_draws
 from dpmask.clustering.scaling import joined
 from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey
@@ -64,9 +64,9 @@ class Settings(Clustering):
     fuzziness: float = 1.0
 
     @property
-    def model(self) -> Model:
+    def model(self) -> ClusterModel:
         """What a pass computes."""
-        return Model(self.fuzziness, None, None, False, None)
+        return ClusterModel(self.fuzziness, None, None, False, None)
 
     def solve(self, records: Records, draws: Floats) -> Solution:
         """The best of several starts on one block."""
@@ -195,14 +195,14 @@ def _objective(cuts: tuple[Cut, ...], centers: Floats, records: Records) -> floa
 
 
 def _full_pass(
-    model: Model, records: Collection[Records], cuts: tuple[Cut, ...], centers: Floats
+    model: ClusterModel, records: Collection[Records], cuts: tuple[Cut, ...], centers: Floats
 ) -> tuple[Floats, float]:
     """One pass; with cuts, over the records of the cluster that the last one cuts."""
     sums = records.reduce(partial(_sums, model, cuts, centers[None]), merge, "k-means")
     return model.image(sums, centers[None])[0], float(sums.objective[0])
 
 
-def _sums(model: Model, cuts: tuple[Cut, ...], centers: Floats, records: Records) -> CenterSums:
+def _sums(model: ClusterModel, cuts: tuple[Cut, ...], centers: Floats, records: Records) -> CenterSums:
     if cuts:
         members = cut_labels(records.values, cuts[:-1]) == cuts[-1].cluster
         records = Records(np.ascontiguousarray(records.values[:, members]), None, None)

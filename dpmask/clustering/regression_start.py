@@ -15,7 +15,7 @@ import numpy as np
 
 from dpmask.clustering.base import sample_share
 from dpmask.clustering.design import Design, Units
-from dpmask.clustering.iteration import Model, Records, first_centers, solve, start_draws
+from dpmask.clustering.iteration import ClusterModel, Records, first_centers, solve, start_draws
 from dpmask.engine.collection import Collection
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.tasks import Position
@@ -89,7 +89,7 @@ def _solved(inputs: list[int], group: list[int], draws: Floats, sample: Units) -
     values = np.concatenate([sample.z[inputs], sample.y[group]])
     records = Records(values, sample.weights, None)
     for fuzziness in _FUZZINESS:
-        model = Model(fuzziness, None, None, partial=False, feasible=None)
+        model = ClusterModel(fuzziness, None, None, partial=False, feasible=None)
         centers = solve(model, records, first_centers(model, records, draws), _SHIFT, _PASSES).centers
         if _all_apart(centers):
             break

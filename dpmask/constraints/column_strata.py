@@ -42,7 +42,7 @@ class ColumnStrata(NamedTuple):
     """In which stratum each value of some columns is masked."""
 
     strata: Strata
-    zeros: bool  # whether zeros are left alone
+    zeros: tuple[str, ...]  # the columns whose zeros are left alone
     columns: Mapping[str, JoinedStrata]
     who: str
 
@@ -61,7 +61,7 @@ class ColumnStrata(NamedTuple):
         values, places = floats(rows, column), self.columns[column].places
         numbers, strata = self.strata.of(rows)
         known = np.array([places.get(one, _UNKNOWN) for one in strata], np.int64)
-        found = np.where(_masked(values, self.zeros), known[numbers], _LEFT_ALONE)
+        found = np.where(_masked(values, column in self.zeros), known[numbers], _LEFT_ALONE)
         if (found == _UNKNOWN).any():
             raise InputError(
                 f"{self.who}: this table has a stratum, or a pattern of zeros or missing values, that the fitted one "
@@ -95,12 +95,15 @@ class ColumnStrata(NamedTuple):
 
 
 def column_strata(
-    table: Table, columns: Sequence[str], strata: Strata, zeros: bool, least: int, who: str
+    table: Table, columns: Sequence[str], strata: Strata, zeros: Sequence[str], least: int, who: str
 ) -> ColumnStrata:
-    """The strata of each column, none of fewer than 3 ``least`` values if there are as many, in one pass."""
+    """The strata of each column, none of fewer than 3 ``least`` values if there are as many, in one pass.
+
+    ``zeros`` are the columns whose zeros are left alone.
+    """
     names = list(dict.fromkeys([*columns, *strata.columns]))
-    counts = table.select(names).reduce(partial(_count, tuple(columns), strata, zeros), add, "strata: count")
-    return ColumnStrata(strata, zeros, {name: _joined(counts, name, strata, least) for name in columns}, who)
+    counts = table.select(names).reduce(partial(_count, tuple(columns), strata, tuple(zeros)), add, "strata: count")
+    return ColumnStrata(strata, tuple(zeros), {name: _joined(counts, name, strata, least) for name in columns}, who)
 
 
 def _masked(values: Floats, zeros: bool) -> Flags:
@@ -109,11 +112,11 @@ def _masked(values: Floats, zeros: bool) -> Flags:
     return there & (values != 0.0) if zeros else there
 
 
-def _count(columns: Sequence[str], strata: Strata, zeros: bool, rows: Rows) -> Counter[tuple[str, Stratum]]:
+def _count(columns: Sequence[str], strata: Strata, zeros: Sequence[str], rows: Rows) -> Counter[tuple[str, Stratum]]:
     numbers, found = strata.of(rows)
     counts: Counter[tuple[str, Stratum]] = Counter()
     for column in columns:
-        times = np.bincount(numbers[_masked(floats(rows, column), zeros)], minlength=len(found))
+        times = np.bincount(numbers[_masked(floats(rows, column), column in zeros)], minlength=len(found))
         counts.update({(column, one): count for one, count in zip(found, times.tolist(), strict=True) if count})
     return counts
 

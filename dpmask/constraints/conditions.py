@@ -20,7 +20,7 @@ from dpmask.table.columns import whole_array
 _RULE = re.compile(r"\s*if\s(.+?)\sthen\s(.+)", re.IGNORECASE | re.DOTALL)
 
 
-class Rule(NamedTuple):
+class ConditionalRule(NamedTuple):
     """A constraint that holds where all comparisons do."""
 
     text: str
@@ -39,7 +39,7 @@ class Rule(NamedTuple):
         return found
 
 
-def split_rules(texts: Sequence[str]) -> tuple[list[str], list[Rule]]:
+def split_rules(texts: Sequence[str]) -> tuple[list[str], list[ConditionalRule]]:
     """Plain constraints, and those with a condition."""
     plain, rules = [], []
     for text in texts:
@@ -50,11 +50,11 @@ def split_rules(texts: Sequence[str]) -> tuple[list[str], list[Rule]]:
     return plain, rules
 
 
-def _parsed(text: str) -> Rule:
+def _parsed(text: str) -> ConditionalRule:
     found = _RULE.fullmatch(text)
     if found is None:
         raise ConstraintError(f"rule '{text}': must read 'if COLUMN = VALUE then CONSTRAINT'")
     try:
-        return Rule(text, comparisons(found[1]), found[2].strip())
+        return ConditionalRule(text, comparisons(found[1]), found[2].strip())
     except JobError as error:
         raise ConstraintError(f"rule '{text}': {error}") from None

@@ -181,6 +181,8 @@ class ConstraintText:
         if name not in self._columns:
             close = get_close_matches(name, self._columns, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(self._columns)}"
+            longer = [one for one in self._columns if len(one) > len(name) and self.text.startswith(one, token.start)]
+            hint = f"names with signs or spaces stand in quotes: '{longer[0]}'" if longer else hint
             self.refuse(f"there is no column '{token.text}'; {hint}", token.start, token.end)
         return self._columns[name]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpmask.constraints.conditions import Rule
+from dpmask.constraints.conditions import ConditionalRule
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.lake.reading import Rows
@@ -93,7 +93,7 @@ class Strata(NamedTuple):
     """The columns that strata are made of, and the rules whose conditions make more."""
 
     classings: tuple[Classing, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[ConditionalRule, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -119,9 +119,13 @@ class Strata(NamedTuple):
         """A stratum in words."""
         return ", ".join(one.describe(label) for one, label in zip(self.classings, stratum, strict=False)) or "all"
 
-    def distances(self, strata: Sequence[Stratum]) -> Floats:
-        """How far strata are from each other."""
-        columns = [one.distances([stratum[at] for stratum in strata]) for at, one in enumerate(self.classings)]
+    def distances(self, strata: Sequence[Stratum], totals: Sequence[str] = ()) -> Floats:
+        """How far strata are from each other; those of other domains, by ``totals``, farther than all others."""
+        far = [len(self.classings) + 1.0 if one.column in totals else 1.0 for one in self.classings]
+        columns = [
+            weight * one.distances([stratum[at] for stratum in strata])
+            for at, (one, weight) in enumerate(zip(self.classings, far, strict=True))
+        ]
         rules = np.array([stratum[len(self.classings) :] for stratum in strata], np.int64).reshape(len(strata), -1)
         apart = _APART * (rules[:, None] != rules).sum(axis=2)
         return reduce(np.add, columns, apart.astype(np.float64))
@@ -135,7 +139,7 @@ def too_many(columns: str) -> InputError:
     )
 
 
-def make_strata(by: Sequence[Any], rules: Sequence[Rule], masked: Sequence[str], who: str) -> Strata:
+def make_strata(by: Sequence[Any], rules: Sequence[ConditionalRule], masked: Sequence[str], who: str) -> Strata:
     """The strata that parameters ask for; columns that are masked make none."""
     classings = tuple(_classing(one, who) for one in by)
     for column in (one.column for one in classings):

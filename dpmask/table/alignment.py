@@ -208,7 +208,7 @@ class KeyedRows(NamedTuple):
     rows: Packed
 
 
-class _Shard(NamedTuple):
+class _PairedShard(NamedTuple):
     """Paired rows of both tables, and how many of either were alone."""
 
     original: Packed
@@ -227,7 +227,7 @@ def _split(column: str, side: str, shards: int, rows: Rows) -> list[KeyedRows]:
     return [KeyedRows(keys.at(some), Packed.of(rows.take(array_of(some)))) for some in picked]
 
 
-def _gather(column: str, schemas: Sequence[Any], original: list[KeyedRows], masked: list[KeyedRows]) -> _Shard:
+def _gather(column: str, schemas: Sequence[Any], original: list[KeyedRows], masked: list[KeyedRows]) -> _PairedShard:
     sides = []
     for parts, side in ((original, "original"), (masked, "masked table")):
         keys = RowKeys(*(np.concatenate(lane) for lane in zip(*(part.keys for part in parts), strict=True)))
@@ -241,7 +241,7 @@ def _gather(column: str, schemas: Sequence[Any], original: list[KeyedRows], mask
     left = pa.concat_tables(our_rows).take(array_of(our_order[met]))
     right = pa.concat_tables(their_rows).take(array_of(their_order[partner[met]]))
     pairs = int(met.sum())
-    return _Shard(
+    return _PairedShard(
         Packed.of(pa.table(left.columns, schema=schemas[0])),
         Packed.of(pa.table(right.columns, schema=schemas[1])),
         pairs,
@@ -259,12 +259,12 @@ def partners(ours: RowKeys, theirs: RowKeys) -> NDArray[np.int64]:
     return place[numbers[: len(ours.first)]]
 
 
-def _counts(shard: _Shard) -> _Shard:
+def _counts(shard: _PairedShard) -> _PairedShard:
     nothing = Packed(np.empty(0, np.uint8))
     return shard._replace(original=nothing, masked=nothing)
 
 
-def _side(paired: Collection[_Shard], side: str, counts: Sequence[_Shard], schema: Any) -> Table:
+def _side(paired: Collection[_PairedShard], side: str, counts: Sequence[_PairedShard], schema: Any) -> Table:
     firsts = [0, *accumulate(one.rows for one in counts)]
     contents = paired.as_contents(partial(_unpacked, side))
     blocks = [Block(*one) for one in zip(firsts, (one.rows for one in counts), contents, strict=False)]
@@ -282,5 +282,5 @@ class PackedBlock:
         return self.packed.rows().select(list(columns))
 
 
-def _unpacked(side: str, shard: _Shard) -> PackedBlock:
+def _unpacked(side: str, shard: _PairedShard) -> PackedBlock:
     return PackedBlock(getattr(shard, side))

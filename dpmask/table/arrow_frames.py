@@ -1,4 +1,4 @@
-"""Frames that speak Arrow's PyCapsule interface, such as those of polars, pyarrow and duckdb: as tables, and back.
+"""Frames that support Arrow's PyCapsule interface, such as those of polars, pyarrow and duckdb: as tables, and back.
 
 They have no index: records are known by their places. All of a frame is computed at once, and so is what is masked.
 """
@@ -45,8 +45,8 @@ def no_frame(frame: Any, who: str) -> JobError:
     """The error where something is no table."""
     advice = " Compute it: frame.collect()." if hasattr(frame, "collect") else ""
     return JobError(
-        f"{who}: the table must be a lake, a pandas or a Dask DataFrame, or a frame that speaks Arrow, such as one of "
-        f"polars, pyarrow or duckdb; got {type(frame).__name__}.{advice}"
+        f"{who}: the table must be a lake, a pandas or a Dask DataFrame, or a frame that supports Arrow, such as one "
+        f"of polars, pyarrow or duckdb; got {type(frame).__name__}.{advice}"
     )
 
 

@@ -25,7 +25,9 @@ def beside(tables: Sequence[tuple[Table, Mapping[str, str]]]) -> Table:
     blocks = whole[0].blocks
     cut = [table if _spans(table.blocks) == _spans(blocks) else recut(table, blocks) for table in whole]
     names = [names for _, names in tables]
-    parts = [_Part(table.reader(list(some)), tuple(some.values())) for table, some in zip(cut, names, strict=True)]
+    parts = [
+        _TableReader(table.reader(list(some)), tuple(some.values())) for table, some in zip(cut, names, strict=True)
+    ]
     contents = zip(*([block.content for block in table.blocks] for table in cut), strict=True)
     joined = [
         content_of(partial(_joined, parts, position), *some)
@@ -45,14 +47,14 @@ def _spans(blocks: Sequence[Any]) -> list[Any]:
 
 
 @dataclass(frozen=True, repr=False)
-class _Part:
+class _TableReader:
     """What reads one of the tables, and what its columns are called here."""
 
     read: Reader
     names: tuple[str, ...]
 
 
-def _joined(parts: Sequence[_Part], position: Position, *contents: Any) -> _Beside:
+def _joined(parts: Sequence[_TableReader], position: Position, *contents: Any) -> _Beside:
     return _Beside(tuple(parts), position, contents)
 
 
@@ -60,7 +62,7 @@ def _joined(parts: Sequence[_Part], position: Position, *contents: Any) -> _Besi
 class _Beside:
     """One block of all tables. Its repr shows nothing of them."""
 
-    parts: tuple[_Part, ...]
+    parts: tuple[_TableReader, ...]
     position: Position
     contents: tuple[Any, ...]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpmask.errors import InputError
+from dpmask.errors import ColumnError, InputError
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.covariance import CovarianceSums
 from dpmask.kernels.moments import Moments
@@ -54,7 +54,7 @@ def require_spread(found: ColumnSummary, columns: Sequence[str], who: str) -> No
     require_values(found, columns, who)
     for number, column in enumerate(columns):
         if found.values[number] == 1:
-            raise InputError(f"{who}: column '{column}' has a value in one record only; at least 2 are needed.")
+            raise ColumnError(f"{who}: column '{column}' has a value in one record only; at least 2 are needed.")
         if found.low[number] == found.high[number]:
             raise constant_column(who, column)
         if not 0.0 < found.sd[number] < math.inf:
@@ -89,7 +89,7 @@ def require_finite_rows(values: Sequence[Floats], columns: Sequence[str], who: s
     """Refuse a block with a value that is missing or infinite, so that it cannot be ``done``: grouped, rotated."""
     for column, some in zip(columns, values, strict=True):
         if not np.isfinite(some).all():
-            raise InputError(
+            raise ColumnError(
                 f"{who}: column '{column}' has missing or infinite values, which cannot be {done}. Fill them in, drop "
                 "those records, or take the column out."
             )
@@ -98,7 +98,7 @@ def require_finite_rows(values: Sequence[Floats], columns: Sequence[str], who: s
 def require_no_infinities(values: Sequence[Floats] | Floats, who: str) -> None:
     """Refuse a block with an infinite value."""
     if np.isinf(values).any():
-        raise InputError(f"{who}: the table has infinite values. Make them null, or drop those records.")
+        raise ColumnError(f"{who}: the table has infinite values. Make them null, or drop those records.")
 
 
 def require_weights(values: Floats, column: str, who: str) -> None:
@@ -107,20 +107,20 @@ def require_weights(values: Floats, column: str, who: str) -> None:
         raise InputError(f"{who}: column '{column}' must hold a number >= 0 in every record.")
 
 
-def _incomplete_column(who: str, column: str, count: int, advice: str) -> InputError:
-    return InputError(f"{who}: column '{column}' is missing in {count} records{advice}")
+def _incomplete_column(who: str, column: str, count: int, advice: str) -> ColumnError:
+    return ColumnError(f"{who}: column '{column}' is missing in {count} records{advice}")
 
 
-def infinite_column(who: str, column: str, where: str = "", what: str = "column") -> InputError:
+def infinite_column(who: str, column: str, where: str = "", what: str = "column") -> ColumnError:
     """The error of infinite values."""
-    return InputError(f"{who}: {what} '{column}' holds infinite values{where}. Make them null, or drop those records.")
+    return ColumnError(f"{who}: {what} '{column}' holds infinite values{where}. Make them null, or drop those records.")
 
 
-def empty_column(who: str, column: str, where: str = "any record") -> InputError:
+def empty_column(who: str, column: str, where: str = "any record") -> ColumnError:
     """The error of a column without values."""
-    return InputError(f"{who}: column '{column}' has no value in {where}. Take it out of columns.")
+    return ColumnError(f"{who}: column '{column}' has no value in {where}. Take it out of columns.")
 
 
-def constant_column(who: str, column: str) -> InputError:
+def constant_column(who: str, column: str) -> ColumnError:
     """The error of a column with one value only."""
-    return InputError(f"{who}: column '{column}' is constant, its standard deviation is 0. Take it out of columns.")
+    return ColumnError(f"{who}: column '{column}' is constant, its standard deviation is 0. Take it out of columns.")

@@ -22,7 +22,7 @@ from dpmask.lake.reading import Rows
 from dpmask.table.arrow_frames import derive_arrow, is_arrow_frame, no_frame, table_of_arrow
 from dpmask.table.columns import require_known
 from dpmask.table.dropping import POSITION, with_positions
-from dpmask.table.steps import RowMasking, TableMasking
+from dpmask.table.steps import RowMasking, TableMasking, masked_block
 from dpmask.table.table import Reader, Table
 
 _CELL_BYTES = 16
@@ -183,7 +183,7 @@ def _mask_part(frame: pd.DataFrame, step: RowMasking, first: int) -> pd.DataFram
     if dropped is not None:
         kept = ~dropped.of(given)
         frame, given = frame[kept], given.filter(pa.array(kept))
-    return _put(frame, given, step.mask_rows(given, first))
+    return _put(frame, given, masked_block(step, given, first))
 
 
 def _put(frame: pd.DataFrame, given: Rows, masked: Rows) -> pd.DataFrame:
@@ -192,7 +192,10 @@ def _put(frame: pd.DataFrame, given: Rows, masked: Rows) -> pd.DataFrame:
     same = {field.name for field in masked.schema if field in list(given.schema)}
     gone = [name for name in given.schema.names if name not in columns]
     return frame.drop(columns=gone).assign(
-        **{name: _as_before(columns[name], frame[name]) if name in same else columns[name] for name in columns}
+        **{
+            name: _as_before(columns[name], frame[name]) if name in same else columns[name]
+            for name in masked.schema.names
+        }
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,30 @@ from dpmask.table.table import Table
 
 _KEY_BYTES = 16
 
+Members: TypeAlias = tuple[RowKeys, tuple[NDArray[Any], ...]]
+"""The key of each row's household, and arrays of the rows."""
+
 
 def household_keys(rows: Rows, household: str, who: str) -> RowKeys:
     """The key of each record's household; one without is refused."""
     absent = column_words(rows, household)[1]
     if absent is not None and absent.any():
-        raise InputError(
-            f"{who}: records have no household in '{household}'. Give each a number, people who live alone one of "
-            "their own."
-        )
+        raise _no_household(household, who)
     return row_keys(rows, [household])
+
+
+def require_households_by_footers(table: Table, household: str, who: str) -> None:
+    """The same refusal, as far as a lake's footers show it, before anything is read."""
+    facts = table.facts.get(household)
+    if facts is not None and facts.nulls and household not in table.changed:
+        raise _no_household(household, who)
+
+
+def _no_household(household: str, who: str) -> InputError:
+    return InputError(
+        f"{who}: records have no household in '{household}'. Give each a number, people who live alone one of "
+        "their own."
+    )
 
 
 def households_of(
@@ -48,19 +62,23 @@ def households_of(
     size: int,
 ) -> Collection[Homes]:
     """All households, whole, in shards: ``members`` gives arrays of a block's rows, ``size`` bytes of each."""
-    shards = targets_for(table.rows)
     names = list(dict.fromkeys([household, *columns]))
-    split = partial(_split, household, members, shards, who)
-    moved = table.select(names).with_positions().transform(split)
-    return moved.exchange(_itself, _gathered, shards, label, size=table.rows * (_KEY_BYTES + size))
+    keyed = partial(_keyed, household, members, who)
+    return gather_households(table.select(names).with_positions().transform(keyed), table.rows, label, size=size)
 
 
-def _itself(pieces: list[Piece]) -> list[Piece]:
-    return pieces
+def gather_households(members: Collection[Members], rows: int, label: str, *, size: int) -> Collection[Homes]:
+    """Whole households in shards, from the key of each row's household and arrays of the rows, block by block."""
+    shards = targets_for(rows)
+    return members.exchange(partial(_split, shards), _gathered, shards, label, size=rows * (_KEY_BYTES + size))
 
 
-def _split(household: str, members: Any, shards: int, who: str, rows: Rows, position: Position) -> list[Piece]:
-    keys, arrays = household_keys(rows, household, who), members(rows, position)
+def _keyed(household: str, members: Any, who: str, rows: Rows, position: Position) -> Members:
+    return household_keys(rows, household, who), members(rows, position)
+
+
+def _split(shards: int, members: Members) -> list[Piece]:
+    keys, arrays = members
     parts = rows_by_target(keys.first % np.uint64(shards), shards)
     return [(keys.at(part), tuple(one[..., part] for one in arrays)) for part in parts]
 

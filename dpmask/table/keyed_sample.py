@@ -6,6 +6,7 @@ Records with small words are the sample, in the order of their words: any run of
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from dpmask.engine.draws import Subkey, record_words
 from dpmask.engine.tasks import Block, Position
-from dpmask.kernels.arrays import Words
+from dpmask.kernels.arrays import Floats, Words
 from dpmask.lake.reading import Rows
 from dpmask.table.content import record_digests
 from dpmask.table.table import Table
@@ -63,6 +64,25 @@ def stored(table: Table) -> Table:
     schema = table.masked_schema
     parts = table.select(schema.names).map(StoredRows, "mask")
     return Table(schema, table.blocks_with(parts), table.nullable, (), {}, table.changed, table.origins)
+
+
+def stored_numbers(names: Sequence[str], columns: Sequence[Floats]) -> Table:
+    """Some columns of numbers, none missing, as a table in one block."""
+    rows = pa.table(list(columns), names=list(names))
+    return Table(rows.schema, (Block(0, rows.num_rows, StoredRows(rows)),), frozenset())
+
+
+def rows_digest(table: Table, columns: Sequence[str]) -> bytes:
+    """A digest of some columns of a table in memory, as they are after all its steps, and of the records dropped."""
+    read, digest = table.reader(columns), hashlib.sha256(repr([tuple(columns), table.rows]).encode())
+    for block, position in zip(table.blocks, table.positions, strict=True):
+        rows, sink = read(block.content, position), pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        digest.update(sink.getvalue())
+    for one in table.origins:
+        digest.update(np.ascontiguousarray(one.dropped).tobytes())
+    return digest.digest()
 
 
 def _picked(key: Subkey, share: float, household: str | None, rows: Rows, position: Position) -> Rows:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpmask.errors import JobError
 from dpmask.lake.reading import Rows
@@ -92,10 +93,16 @@ def require_sets(sets: LabelSets, columns: Iterable[str], who: str) -> None:
                 raise JobError(f"{who}: sets of column '{column}': label '{label}' stands for no value. List some.")
 
 
-def is_told(sets: Mapping[str, Sequence[object] | None]) -> bool:
+def is_informative(sets: Mapping[str, Sequence[object] | None]) -> bool:
     """Whether labels tell anything: one that stands for everything, missing values too, tells nothing."""
     (only, *others) = sets.values() or [[]]
     return bool(others) or (only is not None and None not in only)
+
+
+def with_labels(rows: Rows, column: str, labels: Any) -> Rows:
+    """The rows with these labels where a column has none."""
+    place, found = rows.schema.get_field_index(column), rows.column(column)
+    return rows.set_column(place, rows.schema.field(place), pc.coalesce(found, labels.cast(found.type)))
 
 
 @dataclass(frozen=True, repr=False)

@@ -51,7 +51,7 @@ Ranks = Callable[[int], Sequence[int]]
 """From the number of values a column has to the ranks that are wanted, 0 the smallest."""
 
 
-class Sample(NamedTuple):
+class QuantileSample(NamedTuple):
     """How many values a column has, and the keys of some of them; where records weigh, what all and each of them do."""
 
     values: int
@@ -123,7 +123,7 @@ def _searched(
 
     draw = weighed(partial(draw_samples, sampled_share(table.rows)))
     blocks = table.floats(reads).with_positions()
-    drawn: list[Sample] = blocks.reduce(draw, join_samples, f"{label}: sample")
+    drawn: list[QuantileSample] = blocks.reduce(draw, join_samples, f"{label}: sample")
     samples = sorted_samples(drawn)
     wanted = [list(ranks(sample.size)) if sample.size else [] for sample in samples]
     searches = [RankSearch(rows, sample) for rows, sample in zip(wanted, samples, strict=True)]
@@ -169,7 +169,7 @@ def sampled_splitters(table: Table, columns: Sequence[str], parts: int, label: s
 class RankSearch:
     """Where the wanted ranks of one column lie: answered, or in a bracket that narrows with every count."""
 
-    def __init__(self, ranks: Sequence[int], sample: Sample) -> None:
+    def __init__(self, ranks: Sequence[int], sample: QuantileSample) -> None:
         self.size, self.unit = sample.size, sample.unit
         self.answers: dict[int, int] = {}
         whole = Bracket(_LOWEST, _HIGHEST, 0, sample.size)
@@ -234,9 +234,9 @@ class RankSearch:
         return from_keys(np.array([self.answers[rank] for rank in ranks], np.int64))
 
 
-def _sampled(table: Table, columns: Sequence[str], label: str) -> list[Sample]:
+def _sampled(table: Table, columns: Sequence[str], label: str) -> list[QuantileSample]:
     blocks, draw = table.floats(columns).with_positions(), partial(draw_samples, sampled_share(table.rows))
-    found: list[Sample] = blocks.reduce(draw, join_samples, f"{label}: sample")
+    found: list[QuantileSample] = blocks.reduce(draw, join_samples, f"{label}: sample")
     return sorted_samples(found)
 
 
@@ -246,12 +246,12 @@ def sampled_share(rows: int, most: int | None = None) -> float:
     return min(1.0, min(sample, most or sample) / max(rows, 1))
 
 
-def sorted_samples(samples: Sequence[Sample]) -> list[Sample]:
+def sorted_samples(samples: Sequence[QuantileSample]) -> list[QuantileSample]:
     """Joined samples, each in order."""
     return [_sorted(one) for one in samples]
 
 
-def _sorted(sample: Sample) -> Sample:
+def _sorted(sample: QuantileSample) -> QuantileSample:
     keys, before = sample.ordered
     return sample._replace(keys=keys, weights=None if sample.weights is None else np.diff(before))
 
@@ -262,37 +262,37 @@ def draw_samples(
     position: Position,
     sizes: Sequence[int] | None = None,
     weights: Integers | None = None,
-) -> list[Sample]:
+) -> list[QuantileSample]:
     """A block's share of each column's sample: the same records for any partitioning. Sizes may be known already."""
     drawn = np.flatnonzero(record_uniforms(_KEY, position.first, len(columns[0])) < share)
     sizes = [len(one) - int(np.isnan(one).sum()) for one in columns] if sizes is None else sizes
     each = zip(columns, sizes, strict=True)
     if weights is None:
-        return [Sample(size, order_keys(_present(one[drawn]))) for one, size in each]
+        return [QuantileSample(size, order_keys(_present(one[drawn]))) for one, size in each]
     return [_weighed_sample(one, size, drawn, weights) for one, size in each]
 
 
-def _weighed_sample(values: Floats, size: int, drawn: Integers, weights: Integers) -> Sample:
+def _weighed_sample(values: Floats, size: int, drawn: Integers, weights: Integers) -> QuantileSample:
     there = ~np.isnan(values)
     drawn = drawn[there[drawn]]
-    return Sample(size, order_keys(values[drawn]), int(weights[there].sum()), weights[drawn])
+    return QuantileSample(size, order_keys(values[drawn]), int(weights[there].sum()), weights[drawn])
 
 
-def placed_samples(share: float, lists: PlacedValues, position: Position) -> list[Sample]:
+def placed_samples(share: float, lists: PlacedValues, position: Position) -> list[QuantileSample]:
     """The same for lists of values of a block, none missing, each with its places there."""
     rows = max((int(places[-1]) + 1 for places, _ in lists if len(places)), default=0)
     drawn = record_uniforms(_KEY, position.first, rows) < share
-    return [Sample(len(values), order_keys(values[drawn[places]])) for places, values in lists]
+    return [QuantileSample(len(values), order_keys(values[drawn[places]])) for places, values in lists]
 
 
 def _present(values: Floats) -> Floats:
     return values[~np.isnan(values)]
 
 
-def join_samples(left: list[Sample], right: list[Sample]) -> list[Sample]:
+def join_samples(left: list[QuantileSample], right: list[QuantileSample]) -> list[QuantileSample]:
     """The samples of both parts together."""
     return [
-        Sample(
+        QuantileSample(
             a.values + b.values,
             np.concatenate([a.keys, b.keys]),
             None if a.total is None or b.total is None else a.total + b.total,

@@ -13,7 +13,7 @@ from dpmask.kernels.order.float_order import Keys, Positions, count_at, from_key
 from dpmask.kernels.order.ranks import RankKnots
 from dpmask.table.quantiles import (
     PlacedValues,
-    Sample,
+    QuantileSample,
     draw_samples,
     join_samples,
     placed_samples,
@@ -31,7 +31,7 @@ def rank_knots(table: Table, columns: Sequence[str], label: str) -> list[RankKno
     The values are sampled by the records' positions, so they are the same for any partitioning.
     """
     blocks, draw = table.floats(columns).with_positions(), partial(draw_samples, sampled_share(table.rows))
-    samples: list[Sample] = blocks.reduce(draw, join_samples, f"{label}: sample")
+    samples: list[QuantileSample] = blocks.reduce(draw, join_samples, f"{label}: sample")
     values = [_spread_out(one) for one in samples]
     counted = value_positions(table, columns, values, f"{label}: ranks")
     each = zip(samples, values, counted, strict=True)
@@ -41,7 +41,7 @@ def rank_knots(table: Table, columns: Sequence[str], label: str) -> list[RankKno
 def rank_knots_of(blocks: Collection[list[tuple[Integers, Floats]]], rows: int, label: str) -> list[RankKnots]:
     """The same for lists of values, each with its places in the block: some columns' values by strata."""
     draw = partial(placed_samples, sampled_share(rows))
-    samples: list[Sample] = blocks.with_positions().reduce(draw, join_samples, f"{label}: sample")
+    samples: list[QuantileSample] = blocks.with_positions().reduce(draw, join_samples, f"{label}: sample")
     values = [_spread_out(one) for one in samples]
     keys = [order_keys(some) for some in values]
     counted = blocks.reduce(partial(_counted, keys), merge_counts, f"{label}: ranks")
@@ -53,7 +53,7 @@ def _counted(keys: Sequence[Keys], lists: PlacedValues) -> list[Positions]:
     return count_at(keys, [values for _, values in lists])
 
 
-def _spread_out(sample: Sample) -> Floats:
+def _spread_out(sample: QuantileSample) -> Floats:
     """The different values of a sample, or as many of them as there may be knots, evenly by rank."""
     keys = np.unique(sample.keys)
     if len(keys) > MOST_KNOTS:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpmask.errors import DpmaskError
 from dpmask.lake.reading import Rows
 
 if TYPE_CHECKING:
@@ -41,6 +43,16 @@ class RowMasking(Masking, Protocol):
 
     def mask_rows(self, rows: Rows, first: int) -> Rows:
         """The block that starts at position ``first``, masked; columns that are not inputs are left alone."""
+
+
+def masked_block(step: RowMasking, rows: Rows, first: int) -> Rows:
+    """The block that starts at position ``first``, masked; refused where a method did not return as many rows."""
+    masked = step.mask_rows(rows, first)
+    if not isinstance(masked, pa.Table) or masked.num_rows != rows.num_rows:
+        found = f"one of {masked.num_rows}" if isinstance(masked, pa.Table) else f"a {type(masked).__name__}"
+        expected = f"must return an Arrow table of as many rows as it got, {rows.num_rows}"
+        raise DpmaskError(f"{type(step).__name__}: mask_rows {expected}; it returned {found}. Mend the method.")
+    return masked
 
 
 @runtime_checkable

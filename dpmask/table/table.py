@@ -20,12 +20,12 @@ from dpmask.kernels.arrays import Floats
 from dpmask.lake.footers import Facts
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import floats, require_known, with_gaps, with_stored
-from dpmask.table.steps import BlockObserver, DroppedRows, RowMasking, TableMasking
+from dpmask.table.steps import BlockObserver, DroppedRows, RowMasking, TableMasking, masked_block
 
 Summary = TypeVar("Summary")
 Reader = Callable[[Any, Position], Any]
 Frame = Any
-"""A pandas or a Dask DataFrame, a lake, or a frame that speaks Arrow: whatever ``as_table`` takes."""
+"""A pandas or a Dask DataFrame, a lake, or a frame that supports Arrow: whatever ``as_table`` takes."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _read(
     rows = content.read(needed)
     summary = None if before is None else before(rows.select(before.columns))
     for step in steps:
-        rows = step.mask_rows(rows, position.first)
+        rows = masked_block(step, rows, position.first)
     rows = rows.select(columns)
     return rows if before is None else (summary, rows)
 
