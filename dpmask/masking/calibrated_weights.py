@@ -8,8 +8,8 @@ earlier step masked count as masked.
 
 Protects against: recognising a record by its exact weight. Does not protect against: linkage by a weight that is still
 near the original; nor, where ``totals`` of columns are kept that a later step masks, against what weights show of them:
-a weight moves with the values that the step reads. Totals that rest on fewer than ten records are left alone, as exact
-ones would show weights.
+a weight moves with the values that the step reads. Totals that rest on fewer than ten records, or that one of them
+dominates (10 % rule, dpmask.kernels.dominance), are left alone, as exact ones would show weights.
 
 Paper: Deville and Sarndal 1992, Calibration estimators in survey sampling. Passes over the data: one for each margin,
 two and one for each step of the calibration, seldom more than four. Memory per task: one block.
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,20 +31,20 @@ from dpmask.errors import JobError
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.calibration import (
     LARGEST_STEP,
-    MOST_STEPS,
     CalibrationSums,
     Shares,
+    calibrated,
     calibration_sums,
-    is_reached,
-    next_multipliers,
     relative_gap,
     steps_of,
 )
+from dpmask.kernels.dominance import Contributors, contributors
+from dpmask.kernels.elementary import exp
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.domains import Domains, find_domains
 from dpmask.masking.method import FittedMethod, Method
-from dpmask.parameters import require_columns, require_number
+from dpmask.parameters import Names, SeveralLists, require_columns, require_number
 from dpmask.results import MORE_LOSS, NEUTRAL, Exhibit, Result, Term
 from dpmask.table.checks import require_no_infinities, require_weights
 from dpmask.table.columns import floats, require_numeric, with_floats
@@ -52,7 +52,11 @@ from dpmask.table.table import Table
 
 _FEWEST = 10
 """Records that a total rests on, at least, if it is kept."""
+_PERCENT = 10.0
+"""A total that shows its largest contribution to within so many per cent is not kept."""
 _MOST_NOISE = 1.0
+_SECONDS = 5e-7
+"""CPU for each record and each margin or total that is kept, about; see tests/benchmarks/bench_plan.py."""
 _DEVILLE = "Deville and Sarndal 1992, Calibration estimators in survey sampling"
 
 
@@ -71,11 +75,13 @@ class WeightFigures(Result):
         "totals_off": Term("Largest relative difference of a total that is kept.", MORE_LOSS, _DEVILLE),
         "largest_move": Term("The most that calibration moved a weight, as a share of it.", MORE_LOSS, _DEVILLE),
         "totals_kept": Term("Weighted totals that are kept.", NEUTRAL, _DEVILLE),
-        "totals_left": Term(f"Totals left alone, as they rest on fewer than {_FEWEST} records.", MORE_LOSS, _DEVILLE),
+        "totals_left": Term(
+            f"Totals left alone: of fewer than {_FEWEST} records or mostly of one.", MORE_LOSS, _DEVILLE
+        ),
     }
     exhibits: ClassVar[Mapping[str, Exhibit]] = {
         "totals_kept": Exhibit("number", "weighted totals that are kept"),
-        "totals_left": Exhibit("number", "totals left alone, as they rest on too few records"),
+        "totals_left": Exhibit("number", "totals left alone, as they rest on too few records, or on one"),
     }
 
     def explain(self) -> str:
@@ -114,11 +120,11 @@ class CalibratedWeights(Method["FittedWeights"]):
 
     """
 
-    columns: tuple[str, ...]
+    columns: Names
     scale: float = 0.0
     step: float | None = None
-    margins: tuple[tuple[Any, ...], ...] = ()
-    totals: tuple[str, ...] = ()
+    margins: SeveralLists = ()
+    totals: Names = ()
 
     figures: ClassVar[type[Result] | None] = WeightFigures
 
@@ -159,6 +165,10 @@ class CalibratedWeights(Method["FittedWeights"]):
         """Passes over the data to fit."""
         return len(self.margins) + 5
 
+    def work(self, rows: int) -> float:
+        """CPU seconds beyond reading the table, about."""
+        return _SECONDS * rows * (len(self.margins) + len(self.totals))
+
     @property
     def kernels(self) -> KernelUse:
         """What it runs."""
@@ -175,22 +185,26 @@ class CalibratedWeights(Method["FittedWeights"]):
         margins = tuple(find_domains(table, one, self.who) for one in self.strata)
         units = WeightUnits(self, margins, key)
         blocks = table.select(list(self.reads)).with_positions()
-        totals, records = blocks.reduce(units.originals, _add, f"{self.who}: totals")
-        targets = np.where(records >= _FEWEST, totals, np.nan)[None]
-        multipliers = np.zeros_like(targets)
-        for _ in range(MOST_STEPS):
-            sums = blocks.reduce(partial(units.sums, multipliers), CalibrationSums.plus, f"{self.who}: calibrate")
-            if is_reached(sums, targets):
-                break
-            multipliers = next_multipliers(multipliers, sums, targets)
-        fitted = FittedWeights(self, key, units, multipliers)
+        totals, records, largest = blocks.reduce(units.originals, _add, f"{self.who}: totals")
+        asked = (records >= _FEWEST) & ~largest.sensitive(_PERCENT)
+        targets = np.where(asked, totals, np.nan)[None]
+
+        def sums_at(multipliers: Floats) -> CalibrationSums:
+            add = partial(units.sums, multipliers)
+            found: CalibrationSums = blocks.reduce(add, CalibrationSums.plus, f"{self.who}: calibrate")
+            return found
+
+        fitted = FittedWeights(self, key, units, calibrated(sums_at, targets))
         released, moved = blocks.reduce(fitted.released, _add_released, f"{self.who}: figures")
         kept, left = int((~np.isnan(targets)).sum()), int(((records > 0) & np.isnan(targets[0])).sum())
         return replace(fitted, figures=WeightFigures(relative_gap(released, targets), moved, kept, left))
 
 
-def _add(left: tuple[Floats, Integers], right: tuple[Floats, Integers]) -> tuple[Floats, Integers]:
-    return left[0] + right[0], left[1] + right[1]
+_Originals = tuple[Floats, Integers, Contributors]
+
+
+def _add(left: _Originals, right: _Originals) -> _Originals:
+    return left[0] + right[0], left[1] + right[1], left[2].plus(right[2])
 
 
 def _add_released(left: tuple[Floats, float], right: tuple[Floats, float]) -> tuple[Floats, float]:
@@ -209,7 +223,7 @@ class WeightUnits(NamedTuple):
         method, weights = self.method, self.weights(rows)
         if method.scale:
             normals = record_normals(self.key.subkey("noise"), first, len(weights))
-            weights = weights * np.exp(method.scale * normals - method.scale**2 / 2)
+            weights = weights * exp(method.scale * normals - method.scale**2 / 2)
         if method.step is not None:
             weights = np.where(weights > 0.0, np.maximum(np.rint(weights / method.step), 1.0) * method.step, 0.0)
         return weights
@@ -243,13 +257,13 @@ class WeightUnits(NamedTuple):
         parts = (np.concatenate(some) for some in (units, places, amounts))
         return Shares(rows.num_rows, first, *parts)
 
-    def originals(self, rows: Rows, position: Position) -> tuple[Floats, Integers]:
-        """A block's part of each total, and how many of its records count in it."""
+    def originals(self, rows: Rows, position: Position) -> _Originals:
+        """A block's part of each total, how many of its records count in it, and how much the largest do."""
         shares = self.shares(rows)
         amounts = self.weights(rows)[shares.unit] * shares.share
         totals = np.bincount(shares.total, amounts, shares.totals).astype(np.float64)
         records: Integers = np.bincount(shares.total, minlength=shares.totals)
-        return totals, records
+        return totals, records, contributors(amounts, shares.total, shares.totals)
 
     def sums(self, multipliers: Floats, rows: Rows, position: Position) -> CalibrationSums:
         """A block's part of a step of the calibration."""
@@ -265,16 +279,6 @@ class FittedWeights(FittedMethod):
     units: WeightUnits
     multipliers: Floats
     figures: WeightFigures | None = None
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns it reads."""
-        return self.method.reads
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """The weight."""
-        return self.method.columns
 
     @property
     def of_one_table(self) -> str:
@@ -308,7 +312,7 @@ class FittedWeights(FittedMethod):
         kept = [*margins, *(f"weighted totals of {name}{where}" for name in method.totals)]
         calibrated = (
             f" They were then calibrated (chi-square distance): {', '.join(kept)} are those of the original weights, "
-            f"but for rounding to the column's type and for totals of fewer than {_FEWEST} records."
+            f"but for rounding to the column's type and for totals of fewer than {_FEWEST} records or mostly of one."
         )
         return f"The weights {method.weight} were {' and '.join([*noise, *rounding])}." + (calibrated if kept else "")
 
@@ -317,7 +321,9 @@ class FittedWeights(FittedMethod):
         by = "".join(f" by {' x '.join(one.columns)}" for one in self.method.strata)
         totals = f"totals of {', '.join(self.method.totals)}{by}" if self.method.totals else ""
         kept = [one for one in (f"counts{by}" if by else "", totals) if one]
-        exact = f"Weighted {' and '.join(kept)} are exact; others are not." if kept else ""
+        few = f", but for those of fewer than {_FEWEST} records or mostly of one"
+        left = few if self.figures is not None and self.figures.totals_left else ""
+        exact = f"Weighted {' and '.join(kept)} are exact{left}; others are not." if kept else ""
         noise = f"Weights carry noise of {self.method.scale:g}: weighted estimates have a larger variance."
         return [one for one in (exact, noise if self.method.scale else "") if one]
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from abc import ABC
 from functools import cached_property
-from typing import Any
 
 from dpmask.constraints.column_strata import ColumnStrata, column_strata
 from dpmask.constraints.strata import Strata, check_strata, make_strata
+from dpmask.constraints.zeros import AUTO, KEEP, ZEROS, zeros_kept
+from dpmask.engine.draws import Subkey
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.masking.method import Fitted, Method
-from dpmask.parameters import require_choice
+from dpmask.parameters import Several, require_choice
 from dpmask.table.checks import require_spread, require_spread_by_footers
 from dpmask.table.table import Table
 
@@ -36,19 +37,14 @@ class ColumnMethod(Method[Fitted], ABC):
 class StratifiedColumnMethod(ColumnMethod[Fitted], ABC):
     """One that masks in strata, and may leave zeros alone."""
 
-    by: tuple[Any, ...]
+    by: Several
     zeros: str
 
     def settle_strata(self) -> None:
         """Check the parameters of strata."""
-        require_choice(self, "zeros", ("keep", "mask"))
+        require_choice(self, "zeros", ZEROS)
         object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
         _ = self.strata
-
-    @property
-    def masks_zeros(self) -> bool:
-        """Whether it could keep zeros where they are, and does not."""
-        return self.zeros != "keep"
 
     @cached_property
     def strata(self) -> Strata:
@@ -61,15 +57,33 @@ class StratifiedColumnMethod(ColumnMethod[Fitted], ABC):
         return (*self.masks, *self.strata.columns)
 
     @property
+    def on_zeros(self) -> str:
+        """What it does with zeros: ``zeros``, unless a method cannot choose by itself."""
+        return self.zeros
+
+    @property
     def stratified(self) -> bool:
-        """Whether not all values are masked alike."""
-        return bool(self.by) or self.zeros == "keep"
+        """Whether it is known before the fit that not all values are masked alike."""
+        return bool(self.by) or self.zeros == KEEP
 
     def check(self, table: Table) -> None:
         """Refuse a table whose schema or footers do not fit, before anything is read."""
         super().check(table)
         check_strata(self.strata, table.masked_schema, self.who)
 
-    def column_strata(self, table: Table, least: int) -> ColumnStrata:
-        """The strata of each column, none of fewer than 3 ``least`` values if there are as many, in one pass."""
-        return column_strata(table, self.columns, self.strata, self.zeros == "keep", least, self.who)
+    def column_strata(self, table: Table, moments: Moments, least: int) -> ColumnStrata | None:
+        """The strata of each column, none of fewer than 3 ``least`` values if there are as many; one pass or two.
+
+        None where all values of a column are masked alike.
+        """
+        kept = zeros_kept(table, self.columns, self.on_zeros, (moments.low, moments.high), least, self.who)
+        if not kept and not self.by:
+            return None
+        return column_strata(table, self.columns, self.strata, kept, least, self.who)
+
+
+def column_key(key: Subkey, column: str, strata: ColumnStrata | None, zeros: str) -> Subkey:
+    """The key of a column's draws: another one where zeros stay by default than where they are masked."""
+    if zeros == AUTO and strata is not None and column in strata.zeros:
+        return key.subkey("zeros kept").subkey(column)
+    return key.subkey(column)

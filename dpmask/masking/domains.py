@@ -22,6 +22,8 @@ class Domains(NamedTuple):
 
     strata: Strata
     places: Mapping[Stratum, int]
+    percent: float = 0.0
+    """Of the p % rule: a total that shows its largest contribution so nearly is not kept."""
 
     def __len__(self) -> int:
         return len(self.places)
@@ -35,13 +37,13 @@ class Domains(NamedTuple):
         return np.array(known, np.int64)[numbers]
 
 
-def find_domains(table: Table, strata: Strata, who: str) -> Domains:
-    """The domains of a table, in one pass."""
+def find_domains(table: Table, strata: Strata, who: str, percent: float = 0.0) -> Domains:
+    """The domains of a table, in one pass; ``percent`` is that of the p % rule."""
     names = list(strata.columns)
     found = table.select(names).reduce(partial(_strata, strata), _together, f"{who}: domains")
     if len(found) > MOST_DOMAINS:
         raise InputError(f"{who}: totals: more than {MOST_DOMAINS} domains. Take larger ones.")
-    return Domains(strata, {one: number for number, one in enumerate(sorted(found, key=repr))})
+    return Domains(strata, {one: number for number, one in enumerate(sorted(found, key=repr))}, percent)
 
 
 def _strata(strata: Strata, rows: Rows) -> tuple[Stratum, ...]:

@@ -29,7 +29,7 @@ from dpmask.kernels.warm_up import ORDER, KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.column_method import ColumnMethod
 from dpmask.masking.method import FittedMethod
-from dpmask.parameters import require_choice, require_columns
+from dpmask.parameters import Names, NumberLists, require_choice, require_columns
 from dpmask.table.columns import as_floats, float_schema, floats, room
 from dpmask.table.table import Table
 
@@ -78,9 +78,9 @@ class MembershipTransform(ColumnMethod["FittedMembershipTransform"]):
 
     """
 
-    columns: tuple[str, ...]
+    columns: Names
     function: str
-    bounds: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    bounds: NumberLists = field(default_factory=dict)
 
     withheld: ClassVar[tuple[str, ...]] = ("bounds",)  # they undo the masking
 
@@ -148,7 +148,7 @@ class FittedMembershipTransform(FittedMethod):
     """The bounds of each column. They are extremes of records, and private."""
 
     method: MembershipTransform
-    bounds: Mapping[str, tuple[float, ...]]
+    bounds: NumberLists
     outside: tuple[str, ...]
     key: Subkey
 
@@ -165,6 +165,20 @@ class FittedMembershipTransform(FittedMethod):
             f"The values of {', '.join(self.method.columns)} were replaced by their membership, a number from 0 to 1, "
             f"in {_DESCRIPTIONS[self.method.function]} Its bounds are not published."
         )
+
+    def for_analysts(self) -> list[str]:
+        """What memberships keep."""
+        names = ", ".join(self.method.columns)
+        kept = (
+            "their order is that of the originals, rising or falling alike, but for values beyond the bounds: ranks, "
+            "quantile groups and rank correlations (but for their signs) are exact"
+            if self.method.function in _INVERTIBLE
+            else "values on both sides of the peak share memberships, so that not even their order is kept"
+        )
+        return [
+            f"Memberships of {names} are no amounts: totals, means, variances and Pearson's correlations are not those "
+            f"of the originals; {kept}."
+        ]
 
     def warnings(self) -> list[str]:
         """Columns whose values do not all lie within the bounds they were given."""

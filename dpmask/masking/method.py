@@ -21,6 +21,7 @@ from dpmask.errors import InputError
 from dpmask.kernels.warm_up import NO_KERNELS, KernelUse
 from dpmask.masking.claims import broken_claims
 from dpmask.masking.state import class_name, classes_below, put_together, taken_apart
+from dpmask.parameters import Names
 from dpmask.results import Exhibit, Plain, Result
 from dpmask.table import table as tables
 from dpmask.table.columns import require_numeric
@@ -48,7 +49,7 @@ def _require_hooks(cls: type, hooks: Sequence[str], contract: str) -> None:
 class Method(ABC, Generic[Fitted]):
     """The parameters of a masking method: a frozen, keyword-only dataclass that checks itself."""
 
-    columns: tuple[str, ...]
+    columns: Names
     """The columns it masks; a method that calls them otherwise overrides ``masks``."""
     figures: ClassVar[type[Result] | None] = None
     """The class of the fitted method's ``figures``; a policy may name their judged numbers."""
@@ -56,6 +57,8 @@ class Method(ABC, Generic[Fitted]):
     """Parameters that a release must not show."""
     neutral: ClassVar[tuple[str, ...]] = ()
     """Parameters that, left at their default, draw as if they did not exist: older jobs draw as they did."""
+    once_default: ClassVar[Mapping[str, Any]] = {}
+    """Values of neutral parameters that were the default before, and draw as if they did not exist, too."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a class without its hooks."""
@@ -75,7 +78,7 @@ class Method(ABC, Generic[Fitted]):
     @property
     def masks(self) -> tuple[str, ...]:
         """The columns it masks."""
-        return self.columns
+        return tuple(self.columns)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -103,9 +106,9 @@ class Method(ABC, Generic[Fitted]):
         return ()
 
     @property
-    def masks_zeros(self) -> bool:
-        """Whether it could keep zeros where they are, and does not."""
-        return False
+    def on_zeros(self) -> str | None:
+        """What it does with zeros, of one that may keep them: "keep", "mask", or "auto", by how many there are."""
+        return None
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -118,12 +121,21 @@ class Method(ABC, Generic[Fitted]):
         found = asdict(self)  # type: ignore[call-overload]
         return {name: value for name, value in found.items() if name not in left.intersection(self.neutral)}
 
+    def drawn_parameters(self) -> dict[str, Any]:
+        """The parameters that draws are bound to."""
+        found, past = self.parameters(), self.once_default
+        return {name: value for name, value in found.items() if name not in past or value != past[name]}
+
     def work(self, rows: int) -> float:
-        """CPU seconds beyond reading the table, about, for ``dpmask plan``."""
+        """CPU seconds beyond reading the table, about, for ``dpmask plan``; it knows how fast the machine is."""
         return 0.0
 
+    def work_on_groups(self, rows: int, size: int) -> float:
+        """The same where an earlier step left so many records equal in all columns that this one masks."""
+        return self.work(rows)
+
     def group_size(self, rows: int) -> int:
-        """Of a table of so many rows, records that share one afterwards, about: a later step groups each row once."""
+        """Of a table of so many rows, records that share one afterwards, about: a later step may group them once."""
         return 1
 
     @property
@@ -158,6 +170,8 @@ class Method(ABC, Generic[Fitted]):
         self.check(source)
         content = None if secret.bound else content_of(secret, source, self.reads)
         fitted = self.fit_table(source, self.own_key(secret if content is None else content.bound(secret)))
+        if not isinstance(fitted, FittedMethod):
+            raise TypeError(f"{self.who}: fit_table must return a FittedMethod; it returned a {type(fitted).__name__}.")
         object.__setattr__(fitted, "fitted_on", content)
         for warning in fitted.warnings():
             warnings.warn(warning, stacklevel=2)
@@ -169,7 +183,7 @@ class Method(ABC, Generic[Fitted]):
 
     def own_key(self, bound: Subkey) -> Subkey:
         """The key of draws for this method, these parameters and one table alone: no two releases share any."""
-        return bound.subkey(f"{self.who} {sorted(self.parameters().items())!r}").rooted()
+        return bound.subkey(f"{self.who} {sorted(self.drawn_parameters().items())!r}").rooted()
 
     @abstractmethod
     def fit_table(self, table: tables.Table, key: Subkey) -> Fitted:
@@ -226,16 +240,16 @@ class FittedMethod(ABC):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The columns it reads."""
-        return self.method.masks
+        return self.method.reads
 
     @property
     def changes(self) -> tuple[str, ...]:
         """The columns it changes or adds."""
-        return self.inputs
+        return self.method.masks
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table that cannot be masked, before anything is read."""
-        require_numeric(table.masked_schema, self.inputs, self.who)
+        require_numeric(table.masked_schema, self.method.masks, self.who)
 
     def masked_schema(self, schema: Schema) -> Schema:
         """The schema of a table with this schema once it is masked."""

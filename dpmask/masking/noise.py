@@ -10,10 +10,11 @@ Means are kept in expectation; each variance grows by the factor 1 + scale^2 and
 net + tax = gross in columns of floats; every covariance grows by 1 + scale^2.
 
 ``bounds`` reflect noisy values: none is beyond, no mass piles up at the bound, but means move away from it, by as much
-as the statement says. ``zeros: keep`` leaves zeros alone, ``by`` takes the standard deviations of strata.
+as the statement says. Zeros may be left alone (``zeros``), ``by`` takes the standard deviations of strata.
 
 Integer and decimal columns keep their type: the noisy value is rounded to it, so noise well below one unit of such
-a column changes few values. Missing values stay missing.
+a column changes few values. Where zeros are left alone, no other value is rounded to zero: it is released as one unit,
+up or down. Missing values stay missing.
 
 Paper: Torra, Endo and Miyamoto 2009, where scale is p and sd is s. Passes over the data: one for the standard
 deviations, one more for correlations, one to mask. Memory per task: one block and three columns of it; twice the block
@@ -30,17 +31,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmask.constraints.column_strata import ColumnStrata
+from dpmask.constraints.zeros import AUTO, MASK, describe_kept
 from dpmask.engine.draws import Subkey, record_normals
 from dpmask.errors import InputError, JobError, nearest
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.covariance import covariance_sums, merge_covariance_sums
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.kernels.noise import FEWEST_VALUES, add_noise, mixed, mixing_matrix, reflected, reflection_bias
+from dpmask.kernels.noise import (
+    FEWEST_VALUES,
+    add_noise,
+    apart_from_zero,
+    mixed,
+    mixing_matrix,
+    reflected,
+    reflection_bias,
+)
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
-from dpmask.masking.column_method import StratifiedColumnMethod
+from dpmask.masking.column_method import StratifiedColumnMethod, column_key
 from dpmask.masking.method import FittedMethod
-from dpmask.parameters import require_columns, require_flag, require_number
+from dpmask.parameters import Bounds, Names, Several, require_columns, require_flag, require_number
 from dpmask.table.columns import floats, room, rounding_step, type_range, with_floats
 from dpmask.table.table import Table
 
@@ -68,7 +78,9 @@ class NoiseAddition(StratifiedColumnMethod["FittedNoise"]):
         Columns that make strata, whose standard deviations the noise is a share of: "sex", or {"age": [15, 25, 65]}
         for bands, or {"region": a taxonomy}.
     zeros
-        "keep": zeros stay as they are, and the noise is a share of the deviation of the others; "mask", the default.
+        "keep": zeros stay as they are, and the noise is a share of the deviation of the others; "mask": they are values
+        as any other; "auto", the default: those of columns of which at least 5 % are zero stay, unless the noise is
+        correlated.
 
     Examples
     --------
@@ -82,14 +94,15 @@ class NoiseAddition(StratifiedColumnMethod["FittedNoise"]):
 
     """
 
-    columns: tuple[str, ...]
+    columns: Names
     scale: float
     correlated: bool = False
-    bounds: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    by: tuple[Any, ...] = ()
-    zeros: str = "mask"
+    bounds: Bounds = field(default_factory=dict)
+    by: Several = ()
+    zeros: str = AUTO
 
     neutral: ClassVar[tuple[str, ...]] = ("bounds", "by", "zeros")
+    once_default: ClassVar[Mapping[str, Any]] = {"zeros": MASK}
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")
@@ -109,6 +122,11 @@ class NoiseAddition(StratifiedColumnMethod["FittedNoise"]):
                     f"{self.who}: bounds of '{column}' must be [smallest, largest], null for none; got {given!r}."
                 )
         object.__setattr__(self, "bounds", {name: tuple(given) for name, given in self.bounds.items()})
+
+    @property
+    def on_zeros(self) -> str:
+        """Zeros without noise would break the sums that correlated noise keeps: they stay only if the job says so."""
+        return MASK if self.correlated and self.zeros == AUTO else self.zeros
 
     @property
     def kernels(self) -> KernelUse:
@@ -144,7 +162,7 @@ class NoiseAddition(StratifiedColumnMethod["FittedNoise"]):
         if not all(0.0 < deviation < math.inf for deviation in deviations.values()):
             raise JobError(f"{self.who}: scale {self.scale:g} makes the noise of a column infinite or nothing.")
         kinds = {column: table.masked_schema.field(column).type for column in self.columns}
-        strata = self.column_strata(table, FEWEST_VALUES) if self.stratified else None
+        strata = self.column_strata(table, moments, FEWEST_VALUES)
         fitted = FittedNoise(
             self,
             deviations,
@@ -199,7 +217,7 @@ def _clipped(
     moments: Moments,
     deviations: Mapping[str, float],
     kinds: Mapping[str, Any],
-    bounds: Mapping[str, tuple[float | None, float | None]],
+    bounds: Bounds,
 ) -> tuple[str, ...]:
     """Columns whose noisy values would leave the range of their type; a bound keeps them in."""
     clipped = []
@@ -238,16 +256,6 @@ class FittedNoise(FittedMethod):
     bias: Mapping[str, float] = field(default_factory=dict)
     """What reflection adds to the means of bounded columns, in standard deviations."""
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns it reads."""
-        return self.method.reads
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """The columns it masks."""
-        return self.method.masks
-
     def check(self, table: Table) -> None:
         """Refuse a table that noise cannot be added to."""
         self.method.check(table)
@@ -264,8 +272,15 @@ class FittedNoise(FittedMethod):
         for column, normals in self._normals(rows.num_rows, first):
             values, deviations = self._deviations(original, column)
             noisy = reflected(add_noise(values, normals, deviations), *self.method.limits(column))
+            if self.strata is not None and column in self.strata.zeros:
+                noisy = apart_from_zero(noisy, values, self.units[column], *self._ends(rows, column))
             rows = with_floats(rows, column, noisy)
         return rows
+
+    def _ends(self, rows: Rows, column: str) -> tuple[float, float]:
+        """What released values of a column lie between, by its bounds and its type."""
+        (below, above), (low, high) = self.method.limits(column), type_range(rows.schema.field(column).type)
+        return max(below, low), min(above, high)
 
     def _deviations(self, rows: Rows, column: str) -> tuple[Floats, float | Floats]:
         """A block's values and the deviation of their noise: none for zeros that are kept."""
@@ -286,7 +301,8 @@ class FittedNoise(FittedMethod):
 
     def _normals(self, count: int, first: int) -> Iterator[tuple[str, Floats]]:
         """The draws of each column."""
-        keys = {column: self.key.subkey(column) for column in self.deviations}
+        zeros = self.method.zeros
+        keys = {column: column_key(self.key, column, self.strata, zeros) for column in self.deviations}
         drawn = ((column, record_normals(key, first, count, room(count))) for column, key in keys.items())
         if self.mixing is None:
             yield from drawn
@@ -319,6 +335,8 @@ class FittedNoise(FittedMethod):
         )
         strata = " within strata" if self.method.by else ""
         biased = f" Means of {', '.join(self.bias)} are biased, as stated." if self.bias else ""
+        kept = ", ".join(self.strata.zeros) if self.strata else ""
+        biased += f" Of {kept} all of this holds among values that are not zero; zeros are exact." if kept else ""
         return [
             f"Variances of {names} are inflated: divide them by {factor:.4g}{strata}; {correlated}; slopes of "
             f"regressions on one of them by {factor:.4g}. Totals and means are unbiased, and none is exact.{biased}"
@@ -330,8 +348,9 @@ class FittedNoise(FittedMethod):
         if self.method.by:
             names = ", ".join(one.column for one in self.method.strata.classings)
             found.append(f" The standard deviations are those of strata by {names}, small ones joined.")
-        if self.method.zeros == "keep":
-            found.append(" Zeros were left as they are; the noise is a share of the deviation of all other values.")
+        kept = describe_kept(self.strata.zeros if self.strata else (), self.method.zeros)
+        if kept:
+            found.append(f" {kept} The noise is a share of the deviation of all other values.")
         return found + [
             f" Values of {name} beyond {_range(self.method.limits(name))} were reflected there, which moves the mean "
             f"of the column by about {bias:+.2g} standard deviations."

@@ -1,10 +1,11 @@
 """The parts of a table that are masked by themselves: strata, and in each the patterns of what is there.
 
-One pass counts the records of every stratum and pattern. Strata of fewer than three groups are joined to the nearest,
-then, in each stratum, patterns of fewer records than a group are merged with the nearest one that covers them. Rare
-patterns that no other of their stratum covers are masked with those of other strata; where these are too few, too,
-their zeros count as values, and gaps that fewer records than a group have are refused. What follows is known to every
-task: it depends on the counts alone, so it is the same for any partitioning.
+One pass counts the records of every stratum and pattern. Strata of fewer than three groups are joined to the nearest.
+A pattern of fewer records than a group is masked with the same one of the nearest strata, so that no value becomes zero
+or missing. One that is as rare in the whole table is merged with the nearest one of its stratum that covers it; those
+that none covers are masked with each other; where these are too few, too, their zeros count as values, and gaps that
+fewer records than a group have are refused. What follows is known to every task: it depends on the counts alone, so it
+is the same for any partitioning.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.constraints.strata import MOST_STRATA, Strata, Stratum, too_many
-from dpmask.errors import InputError, JobError
-from dpmask.kernels.arrays import Floats, Integers
+from dpmask.errors import ColumnError, InputError, JobError
+from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.kernels.patterns import (
     MISSING,
     STATES,
     THERE,
     ZERO,
     Patterns,
+    ZerosKept,
     join_strata,
     lost_values,
     merge_patterns,
@@ -61,7 +63,7 @@ class Parts(NamedTuple):
 
     columns: tuple[str, ...]
     strata: Strata
-    zeros: bool
+    zeros: tuple[bool, ...]  # of each column, whether its zeros must stay
     places: Mapping[tuple[Stratum, int], int]  # -1 where nothing is masked
     patterns: Patterns  # parts x columns: what each part has
     rules: tuple[tuple[int, ...], ...]  # for each part, which rules apply to it
@@ -93,6 +95,10 @@ class Parts(NamedTuple):
         pattern = self.patterns[part]
         return np.where(pattern == ZERO, 0.0, np.where(pattern == MISSING, np.nan, rows))
 
+    def kept(self, part: int) -> Flags:
+        """The columns in which the values of a part must not become zero."""
+        return np.array(self.zeros) & (self.patterns[part] == THERE)
+
     @property
     def free(self) -> Integers:
         """The parts with something to mask."""
@@ -103,30 +109,39 @@ def whole_table(columns: Sequence[str], rows: int) -> Parts:
     """One part, of all records: there is nothing to tell apart."""
     columns = tuple(columns)
     pattern = np.zeros((1, len(columns)), np.uint8)
-    return Parts(columns, Strata((), ()), False, {((), 0): 0}, pattern, ((),), np.array([rows]), None)
+    zeros = (False,) * len(columns)
+    return Parts(columns, Strata((), ()), zeros, {((), 0): 0}, pattern, ((),), np.array([rows]), None)
+
+
+def patterns_fit(columns: Sequence[str]) -> bool:
+    """Whether these columns are few enough for patterns of zeros and missing values."""
+    return STATES ** len(columns) <= (1 << 62) // MOST_STRATA
 
 
 def count_parts(
-    table: Table, groups: Sequence[Sequence[str]], strata: Strata, zeros: bool, who: str
+    table: Table, groups: Sequence[Sequence[str]], strata: Strata, zeros: Sequence[ZerosKept], who: str
 ) -> Mapping[tuple[int, Stratum, int], int]:
-    """How many records each stratum and pattern has, for each group of variables, in one pass."""
+    """How many records each stratum and pattern has, for each group of variables, in one pass.
+
+    ``zeros`` says of each group whose zeros stay.
+    """
     for group in groups:
-        if STATES ** len(group) > (1 << 62) // MOST_STRATA:
+        if not patterns_fit(group):
             raise JobError(
                 f"{who}: patterns of zeros and missing values of {len(group)} columns together are too many. Mask them "
                 "in several groups."
             )
     columns = list(dict.fromkeys([*(name for group in groups for name in group), *strata.columns]))
-    count = partial(_count, tuple(map(tuple, groups)), strata, zeros)
+    count = partial(_count, tuple(map(tuple, groups)), strata, tuple(zeros))
     return table.select(columns).reduce(count, _add, "parts: count")
 
 
-def _count(groups: Sequence[Sequence[str]], strata: Strata, zeros: bool, rows: Rows) -> _Counts:
+def _count(groups: Sequence[Sequence[str]], strata: Strata, zeros: Sequence[ZerosKept], rows: Rows) -> _Counts:
     numbers, found = strata.of(rows)
     counts: _Counts = Counter()
     for group, columns in enumerate(groups):
         width = STATES ** len(columns)
-        codes = pattern_codes(states(np.array([floats(rows, name) for name in columns]), zeros))
+        codes = pattern_codes(states(np.array([floats(rows, name) for name in columns]), zeros[group]))
         used, times = np.unique(numbers * width + codes, return_counts=True)
         for one, count in zip(used.tolist(), times.tolist(), strict=True):
             counts[group, found[one // width], one % width] = count
@@ -145,53 +160,72 @@ def make_parts(
     group: int,
     columns: Sequence[str],
     strata: Strata,
-    zeros: bool,
+    zeros: ZerosKept,
     least: int,
+    totals: Sequence[str] = (),
 ) -> Parts:
-    """The parts of one group of variables, each of at least so many records, if there are as many."""
-    known: dict[Stratum, Counter[int]] = {}
-    for (number, stratum, code), count in counts.items():
-        if number == group:
-            known.setdefault(stratum, Counter())[code] += count
+    """The parts of one group of variables, each of at least so many records, if there are as many.
+
+    Strata are joined within domains by ``totals`` first, so that few totals move.
+    """
+    known = _patterns_of(group, counts)
     names = sorted(known, key=repr)
     if len(names) > MOST_STRATA:
         raise too_many(", ".join(strata.columns))
     sizes = np.array([known[one].total() for one in names])
-    joined = join_strata(strata.distances(names), sizes, _GROUPS_IN_A_STRATUM * least)
-    homes = [[names[at] for at in np.flatnonzero(joined == home)] for home in np.unique(joined)]
-    made = [_Home(members, sum((known[one] for one in members), Counter[int]())) for members in homes]
-    found = _merged(made, len(columns), least)
+    gaps = strata.distances(names, totals)
+    joined = join_strata(gaps, sizes, _GROUPS_IN_A_STRATUM * least)
+    members = [[names[at] for at in np.flatnonzero(joined == home)] for home in np.unique(joined)]
+    homes = [_Home(some, sum((known[one] for one in some), Counter[int]())) for some in members]
+    shared = _alike(homes, _between(gaps, joined), [_applying(one.members, strata) for one in homes], least)
+    found = _merged(homes, shared, len(columns), least)
     rare = sum(count for one in found if one.size < least for count in one.codes.values())
     if rare and len(found) > 1:
-        found = _absorbed(found, least) if rare < least else _pooled(found, len(columns), least)
+        found = _absorbed(found, least) if rare < least else _pooled(found, least)
     places = {
         (stratum, code): n for n, one in enumerate(found) for stratum, code in one.members() if code in known[stratum]
     }
-    before = [patterns_of(np.array(list(one.codes)), len(columns)) for one in found]
-    counts_of = [np.array(list(one.codes.values())) for one in found]
-    lost = [lost_values(old, one.pattern[None], some) for old, one, some in zip(before, found, counts_of, strict=True)]
-    few = [count for one in made for count in one.codes.values() if count < least]
-    apart = joined != np.arange(len(joined))
-    report = PartsReport(
-        len(names),
-        int(apart.sum()),
-        int(sizes[apart].sum()),
-        sum(len(one.codes) for one in made),
-        len(few),
-        sum(few),
-        sum(to_zero for to_zero, _ in lost),
-        sum(to_missing for _, to_missing in lost),
-        sum(one.size for one in found if len(one.homes) > 1),
-    )
     return Parts(
         tuple(columns),
         strata,
-        zeros,
+        (zeros,) * len(columns) if isinstance(zeros, bool) else zeros,
         places,
         np.array([one.pattern for one in found]),
         tuple(_applying([stratum for home in one.homes for stratum in home], strata) for one in found),
         np.array([one.size for one in found]),
-        report,
+        _reported(sizes, joined, homes, found, len(columns), least),
+    )
+
+
+def _patterns_of(group: int, counts: Mapping[tuple[int, Stratum, int], int]) -> dict[Stratum, Counter[int]]:
+    """How many records of each stratum have each pattern of a group of variables."""
+    found: dict[Stratum, Counter[int]] = {}
+    for (number, stratum, code), count in counts.items():
+        if number == group:
+            found.setdefault(stratum, Counter())[code] += count
+    return found
+
+
+def _reported(
+    sizes: Integers, joined: Integers, homes: Sequence[_Home], parts: Sequence[_StrataPart], columns: int, least: int
+) -> PartsReport:
+    """What became of strata of these sizes, which were ``joined`` to homes, and of the patterns there."""
+    lost = [
+        lost_values(patterns_of(np.array(list(one.codes)), columns), one.pattern[None], np.array([*one.codes.values()]))
+        for one in parts
+    ]
+    few = [count for one in homes for count in one.codes.values() if count < least]
+    apart = joined != np.arange(len(joined))
+    return PartsReport(
+        len(sizes),
+        int(apart.sum()),
+        int(sizes[apart].sum()),
+        sum(len(one.codes) for one in homes),
+        len(few),
+        sum(few),
+        sum(to_zero for to_zero, _ in lost),
+        sum(to_missing for _, to_missing in lost),
+        sum(one.size for one in parts if len(one.homes) > 1),
     )
 
 
@@ -208,7 +242,7 @@ class _Home(NamedTuple):
     codes: Counter[int]
 
 
-class _Part(NamedTuple):
+class _StrataPart(NamedTuple):
     """Records of some strata with some patterns, and the pattern that covers these."""
 
     homes: Mapping[tuple[Stratum, ...], Sequence[int]]  # the codes of each
@@ -224,21 +258,57 @@ class _Part(NamedTuple):
             yield from ((stratum, code) for stratum in home for code in codes)
 
 
-def _merged(homes: Sequence[_Home], columns: int, least: int) -> list[_Part]:
-    """The patterns of each of these strata, merged."""
-    found = []
-    for home in homes:
+def _between(gaps: Floats, joined: Integers) -> Floats:
+    """How far joined strata are from each other: as the nearest of their members."""
+    order = np.argsort(joined, kind="stable")
+    firsts = np.flatnonzero(np.diff(joined[order], prepend=-1))
+    return np.minimum.reduceat(np.minimum.reduceat(gaps[np.ix_(order, order)], firsts, axis=0), firsts, axis=1)
+
+
+def _alike(
+    homes: Sequence[_Home], gaps: Floats, rules: Sequence[tuple[int, ...]], least: int
+) -> dict[tuple[int, int], tuple[int, int]]:
+    """For a pattern that is rare in a stratum: where it is masked with the same one of the nearest strata.
+
+    By the numbers of strata and their codes, those of the first stratum that it is masked in. Strata to which other
+    rules apply are left out, and patterns that fewer than ``least`` records of all strata have.
+    """
+    having: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for number, (home, own) in enumerate(zip(homes, rules, strict=True)):
+        for code in home.codes:
+            having.setdefault((code, own), []).append(number)
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for (code, _), numbers in having.items():
+        counts = np.array([homes[one].codes[code] for one in numbers])
+        if counts.min() < least <= counts.sum():
+            place = join_strata(gaps[np.ix_(numbers, numbers)], counts, least, sparing=True)
+            found |= {(one, code): (numbers[at], code) for one, at in zip(numbers, place.tolist(), strict=True)}
+    return found
+
+
+def _merged(
+    homes: Sequence[_Home], shared: Mapping[tuple[int, int], tuple[int, int]], columns: int, least: int
+) -> list[_StrataPart]:
+    """The parts of all strata: a pattern and those merged with it; then those that are in several strata."""
+    sizes: Counter[tuple[int, int]] = Counter()
+    for number, home in enumerate(homes):
+        for code, count in home.codes.items():
+            sizes[shared.get((number, code), (number, code))] += count
+    found: dict[tuple[int, int], _StrataPart] = {}
+    for number, home in enumerate(homes):
         codes = np.array(sorted(home.codes), np.int64)
-        counts = np.array([home.codes[code] for code in codes.tolist()])
+        parts = [shared.get((number, code), (number, code)) for code in codes.tolist()]
+        counts = np.array([sizes[part] for part in parts])
         place, now = merge_patterns(patterns_of(codes, columns), counts, least, covered=True)
         for at in np.unique(place).tolist():
             own = codes[place == at].tolist()
             some = Counter({code: home.codes[code] for code in own})
-            found.append(_Part({tuple(home.members): own}, some, now[at]))
-    return found
+            part = found.setdefault(parts[at], _StrataPart({}, Counter(), now[at]))
+            found[parts[at]] = part._replace(homes={**part.homes, tuple(home.members): own}, codes=part.codes + some)
+    return sorted(found.values(), key=lambda one: len(one.homes) > 1)
 
 
-def _absorbed(parts: Sequence[_Part], least: int) -> list[_Part]:
+def _absorbed(parts: Sequence[_StrataPart], least: int) -> list[_StrataPart]:
     """Parts too rare in the whole table, each with a large one that has its gaps: its zeros become values as others.
 
     A gap that no other covers would show its record, and is refused.
@@ -248,7 +318,7 @@ def _absorbed(parts: Sequence[_Part], least: int) -> list[_Part]:
         pattern = np.where(small.pattern == ZERO, THERE, small.pattern)
         fits = [at for at, one in enumerate(found) if (np.maximum(pattern, one.pattern) == one.pattern).all()]
         if not fits:
-            raise InputError(
+            raise ColumnError(
                 f"microaggregation: fewer than {least} records lack the same values, and no others lack them, too: "
                 "the gaps would show them. Fill them in, drop those records, or take the column out."
             )
@@ -256,11 +326,11 @@ def _absorbed(parts: Sequence[_Part], least: int) -> list[_Part]:
         homes = {**found[near].homes}
         for home, codes in small.homes.items():
             homes[home] = [*homes.get(home, ()), *codes]
-        found[near] = _Part(homes, found[near].codes + small.codes, found[near].pattern)
+        found[near] = _StrataPart(homes, found[near].codes + small.codes, found[near].pattern)
     return found
 
 
-def _pooled(parts: Sequence[_Part], columns: int, least: int) -> list[_Part]:
+def _pooled(parts: Sequence[_StrataPart], least: int) -> list[_StrataPart]:
     """The parts that are large enough, and the others of all strata merged as those of one."""
     small = [one for one in parts if one.size < least]
     patterns = np.array([one.pattern for one in small])
@@ -272,5 +342,5 @@ def _pooled(parts: Sequence[_Part], columns: int, least: int) -> list[_Part]:
         for one in own:
             for home, codes in one.homes.items():
                 homes.setdefault(home, []).extend(codes)
-        found.append(_Part(homes, sum((one.codes for one in own), Counter[int]()), now[at]))
+        found.append(_StrataPart(homes, sum((one.codes for one in own), Counter[int]()), now[at]))
     return found

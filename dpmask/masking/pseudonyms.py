@@ -19,7 +19,7 @@ import numpy as np
 from dpmask.engine.draws import Subkey, chained
 from dpmask.lake.reading import Rows
 from dpmask.masking.method import FittedMethod, Method, Schema
-from dpmask.parameters import require_columns
+from dpmask.parameters import Names, require_columns
 from dpmask.table import table as tables
 from dpmask.table.new_columns import replaced_schema, text_column, with_missing, with_new_columns
 from dpmask.table.row_keys import column_words, require_groupable, row_keys
@@ -44,7 +44,7 @@ class Pseudonyms(Method["FittedPseudonyms"]):
 
     """
 
-    columns: tuple[str, ...]
+    columns: Names
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")
@@ -95,6 +95,14 @@ class FittedPseudonyms(FittedMethod):
             f"The values of {', '.join(self.inputs)} are random names of 32 digits, the same for the same value in "
             "this release and in no other: they say which records belong together, and nothing else."
         )
+
+    def for_analysts(self) -> list[str]:
+        """What pseudonyms are good for."""
+        names = ", ".join(self.inputs)
+        return [
+            f"{names} tells which records belong together, as for standard errors of clusters or counts of members; it "
+            "matches no other file and no other release."
+        ]
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""

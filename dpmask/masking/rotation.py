@@ -29,7 +29,7 @@ from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.column_method import ColumnMethod
 from dpmask.masking.method import FittedMethod
-from dpmask.parameters import require_columns
+from dpmask.parameters import Names, require_columns
 from dpmask.table.checks import require_complete, require_complete_by_footers, require_finite_rows
 from dpmask.table.columns import as_floats, float_schema, floats, room
 from dpmask.table.table import Table
@@ -57,7 +57,7 @@ class RandomRotation(ColumnMethod["FittedRotation"]):
 
     """
 
-    columns: tuple[str, ...]
+    columns: Names
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")
@@ -126,6 +126,15 @@ class FittedRotation(FittedMethod):
             "is now a mixture of all of them, and its name means nothing any more. Distances between records over "
             "these columns are kept; means, variances and correlations of single columns are not."
         )
+
+    def for_analysts(self) -> list[str]:
+        """What can be done with rotated columns, and what not."""
+        return [
+            "Only what rests on distances between records, or is the same for all rotations, can be computed from "
+            f"{', '.join(self.method.columns)}, taken together: clusters, nearest neighbours, principal variances, and "
+            "fits and R^2 of linear regressions on all of them. No total, mean or coefficient of a single column means "
+            "anything."
+        ]
 
     def warnings(self) -> list[str]:
         """Columns so uneven that the largest dominates every rotated one."""

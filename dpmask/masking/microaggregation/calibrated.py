@@ -2,7 +2,8 @@
 
 The mean of a group counts in the total of a domain as much as its members there weigh. Means are moved as little as
 possible (dpmask.kernels.calibration) until the totals of all domains are those of the originals, but for rounding to
-the columns' types. Totals to which fewer records than a group contribute are left alone: exact ones would show them.
+the columns' types. Totals to which fewer records than a group contribute, and those that one record dominates, by the
+p % rule (dpmask.kernels.dominance), are left alone: exact ones would show them.
 """
 
 from __future__ import annotations
@@ -17,30 +18,29 @@ from dpmask.constraints.sets import Constraints
 from dpmask.engine.collection import Collection
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.calibration import (
-    MOST_STEPS,
     CalibrationSums,
     Shares,
+    calibrated,
     calibration_sums,
-    is_reached,
-    next_multipliers,
     relative_gap,
     steps_of,
 )
+from dpmask.kernels.dominance import Contributors, contributors
 
 _DOMINATED = 0.5
 _NOTHING = 1e-12
 
 
 class Contributions(NamedTuple):
-    """The original totals of domains (columns x domains), how many records contribute, how much the largest does."""
+    """The original totals of domains (columns x domains), how many records contribute, and how much the largest do."""
 
     totals: Floats
     records: Integers
-    largest: Floats
+    largest: Contributors
 
     def plus(self, other: Contributions) -> Contributions:
         """Both parts together."""
-        largest = np.maximum(self.largest, other.largest)
+        largest = self.largest.plus(other.largest)
         return Contributions(self.totals + other.totals, self.records + other.records, largest)
 
 
@@ -59,20 +59,23 @@ class Calibration(NamedTuple):
     multipliers: Floats
     left: int
     """Totals to which fewer records than a group contribute."""
+    sensitive: int
+    """Totals that one record dominates, by the p % rule; they are left alone, too."""
     dominated: int
     """Totals that are kept, and of which one record makes up more than half."""
 
     def report(self, released: Floats) -> CalibrationReport:
         """What it came to, by the totals that are released."""
         kept = int((~np.isnan(self.targets)).sum())
-        return CalibrationReport(kept, self.left, self.dominated, relative_gap(released, self.targets))
+        return CalibrationReport(kept, self.left, self.sensitive, self.dominated, relative_gap(released, self.targets))
 
 
 class CalibrationReport(NamedTuple):
-    """Totals that are kept, those that are left alone, those that one record dominates, and the largest gap."""
+    """Totals that are kept, those that are left alone as of few or of one, kept ones mostly of one, the largest gap."""
 
     totals_kept: int
     totals_left: int
+    totals_sensitive: int
     totals_dominated: int
     totals_off: float
 
@@ -83,10 +86,8 @@ def contributions(block: Floats, weights: Floats, domains: Integers, count: int)
     amounts = np.where(there, block, 0.0) * weights
     totals = np.array([np.bincount(domains, some, count) for some in amounts])
     records = np.array([np.bincount(domains[some], minlength=count) for some in there])
-    largest = np.zeros((len(block), count))
-    for number, some in enumerate(np.abs(amounts)):
-        np.maximum.at(largest[number], domains, some)
-    return Contributions(totals, records, largest)
+    each = [contributors(some[here], domains[here], count) for some, here in zip(amounts, there, strict=True)]
+    return Contributions(totals, records, Contributors(*(np.array(part) for part in zip(*each, strict=True))))
 
 
 def joined_totals(groups: Sequence[tuple[Floats, Shares]], originals: Contributions, columns: int) -> GroupTotals:
@@ -142,19 +143,25 @@ def _solved_for(written: Constraints, size: Floats) -> tuple[list[int], Floats, 
     return followers, matrix, left[used, -1]
 
 
-def calibrate(groups: Collection[GroupTotals], least: int, label: str) -> Calibration:
-    """Find the multipliers, in a few passes over the groups' sums, which stay where the cells are."""
+def calibrate(groups: Collection[GroupTotals], least: int, percent: float, label: str) -> Calibration:
+    """Find the multipliers, in a few passes over the groups' sums, which stay where the cells are.
+
+    Totals of fewer than ``least`` records, and those that show the largest to within ``percent``, are no targets.
+    """
     found = groups.reduce(_contributions, Contributions.plus, f"{label}: totals")
-    asked = (found.records >= least) & (found.totals != 0.0)
+    enough = (found.records >= least) & (found.totals != 0.0)
+    shown = enough & found.largest.sensitive(percent)
+    asked = enough & ~shown
     targets = np.where(asked, found.totals, np.nan)
-    multipliers = np.zeros_like(targets)
-    for _ in range(MOST_STEPS):
-        sums = groups.reduce(partial(_sums, multipliers), CalibrationSums.plus, f"{label}: calibrate")
-        if is_reached(sums, targets):
-            break
-        multipliers = next_multipliers(multipliers, sums, targets)
-    heavy = asked & (found.largest > _DOMINATED * np.abs(found.totals))
-    return Calibration(targets, multipliers, int(((found.records > 0) & ~asked).sum()), int(heavy.sum()))
+
+    def sums_at(multipliers: Floats) -> CalibrationSums:
+        found: CalibrationSums = groups.reduce(partial(_sums, multipliers), CalibrationSums.plus, f"{label}: calibrate")
+        return found
+
+    multipliers = calibrated(sums_at, targets)
+    heavy = asked & (found.largest.first > _DOMINATED * found.largest.size)
+    left = (found.records > 0) & ~enough
+    return Calibration(targets, multipliers, int(left.sum()), int(shown.sum()), int(heavy.sum()))
 
 
 def _contributions(one: GroupTotals) -> Contributions:

@@ -239,7 +239,7 @@ def fit_in_cells(
     calibration = None
     if domains is not None and isinstance(method, CalibratedMethod):
         groups = gathered.with_positions().persist_checkpointed(partial(_group_totals, shards, method), "cells: groups")
-        calibration = calibrate(groups, int(expected), "cells")
+        calibration = calibrate(groups, int(expected), domains.percent, "cells")
         method = method.calibrated(calibration.multipliers)
     fit = partial(_fit_shard, shards, method, _clusters(shards, method, gathered))
     fitted = gathered.with_positions().persist_checkpointed(fit, "cells: fit")
@@ -420,6 +420,7 @@ def _masked(shards: Shards, method: CellMethod, cell: Cell, model: Floats) -> tu
     """The group of each record, and the groups' rows as they are released; one group where there is nothing to mask."""
     if shards.is_free(cell.part):
         groups, rows = method.mask_cell(cell, model)
+        rows = cell.variables.off_zero(rows, shards.parts.kept(cell.part))
     else:
         groups, rows = np.zeros(len(cell.members), np.int64), np.zeros((1, len(shards.columns)))
     return groups, shards.parts.fixed(cell.part, rows)

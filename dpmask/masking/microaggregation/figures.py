@@ -22,6 +22,8 @@ Flags = NDArray[np.bool_]
 
 _ON_RECORD = 0.05
 """A row as good as shows a record that it is this much nearer to than records of its cell are to their rows (rms)."""
+_EXACTLY = 1e-18
+"""A squared distance that is only rounding: the row has all values of the record."""
 _DOMINATED = 0.5
 _LARGEST_SHOWN = 20
 
@@ -68,34 +70,35 @@ def cell_figures(block: Floats, groups: Integers, units: Floats, rows: Floats, s
     return whole_figures(len(records), squares, rows, nearest, shares, own)
 
 
-class Around(NamedTuple):
+class Nearby(NamedTuple):
     """Who is near a row: the squared distance of the nearest record, how many lie at it, and how many within reach."""
 
     distance: float
     nearest: int
     within: int
 
-    def plus(self, other: Around) -> Around:
+    def plus(self, other: Nearby) -> Nearby:
         """Those of two blocks."""
         low = min(self.distance, other.distance)
         nearest = sum(one.nearest for one in (self, other) if one.distance == low)
-        return Around(low, nearest, self.within + other.within)
+        return Nearby(low, nearest, self.within + other.within)
 
 
-def around(block: Floats, row: Floats, reach: float) -> Around:
+def around(block: Floats, row: Floats, reach: float) -> Nearby:
     """Who of a block's records (columns x rows) is near a row."""
     squares = ((block - row[:, None]) ** 2).sum(axis=0)
     low = float(squares.min(initial=np.inf))
-    return Around(low, int((squares == low).sum()), int((squares < reach * reach).sum()))
+    return Nearby(low, int((squares == low).sum()), int((squares < reach * reach).sum()))
 
 
-def singled_out(found: Around, groups: int, records: int) -> bool:
+def singled_out(found: Nearby, groups: int, records: int) -> bool:
     """Whether a row shows the record that it lies on.
 
     Not where a whole group of records is equal, such as zeros, nor where others are within reach, too: then the row
-    lies in a crowd, and on nobody in particular.
+    lies in a crowd, and on nobody in particular. But all values of a record, to the last digit, show it in any crowd.
     """
-    return found.within <= found.nearest and found.nearest * groups < records
+    alone = found.within <= found.nearest or found.distance <= _EXACTLY
+    return alone and found.nearest * groups < records
 
 
 def reach_of_rows(records: int, squares: Floats) -> float:
@@ -144,7 +147,8 @@ class GroupFigures:
     on_records: float
     """Share of released rows that lie on a record: a twentieth of the way that records of their cell have moved.
 
-    Not on values that a whole group of records has, such as zeros, nor where several records are as near.
+    Not on values that a whole group of records has, such as zeros, nor near several records, unless it has all values
+    of one.
     """
     dominated: float
     """Share of centres of which one record makes up more than half."""
@@ -160,16 +164,18 @@ class GroupFigures:
     patterns: int = 1
     """Patterns of zeros and missing values, over all strata."""
     patterns_merged: int = 0
-    """Patterns of fewer records than a group in their stratum, merged with others; and their records."""
+    """Patterns of fewer records than a group in their stratum; and their records."""
     records_merged: int = 0
     values_to_zero: int = 0
-    """Values that were set to zero by that, and those that were set to missing."""
+    """Values set to zero, as too few records of the table have the pattern, and those set to missing."""
     values_to_missing: int = 0
     records_across: int = 0
-    """Records of rare patterns that were masked with those of other strata."""
+    """Records that were masked with those of other strata, as their pattern, or that of these, is rare there."""
     totals_kept: int = 0
     """Totals by domain that means were calibrated to; and those left alone, as too few records contribute."""
     totals_left: int = 0
+    totals_sensitive: int = 0
+    """Totals left alone, as they would show the largest contribution (p % rule)."""
     totals_dominated: int = 0
     """Totals that are kept, and of which one record makes up more than half."""
     totals_off: float = 0.0
@@ -214,6 +220,7 @@ _SAMARATI = "Samarati 2001, Protecting respondents' identities in microdata rele
 _GUIDE = "dpmask explain microaggregation"
 _STRATA = "dpmask explain strata"
 _DEVILLE = "Deville and Sarndal 1992, Calibration estimators in survey sampling"
+_PERCENT = "Hundepool et al. 2012, Statistical disclosure control, section 4.2"
 _DRAWN = {
     "expected_size": Exhibit("number", "records in a group, expected"),
     "smallest": Exhibit("number", "records in the smallest group of equal rows"),
@@ -230,13 +237,14 @@ _DRAWN = {
     "strata_joined": Exhibit("number", "strata of fewer than three groups, joined to the nearest"),
     "records_joined": Exhibit("number", "records in these"),
     "patterns": Exhibit("number", "patterns of zeros and missing values, over all strata"),
-    "patterns_merged": Exhibit("number", "patterns of fewer records than a group, merged with others"),
+    "patterns_merged": Exhibit("number", "patterns of fewer records than a group in their stratum"),
     "records_merged": Exhibit("number", "records with these"),
-    "values_to_zero": Exhibit("number", "values set to zero by that"),
-    "values_to_missing": Exhibit("number", "values set to missing by that"),
-    "records_across": Exhibit("number", "records with rare patterns, masked across strata"),
+    "values_to_zero": Exhibit("number", "values set to zero, as too few records of the table have their pattern"),
+    "values_to_missing": Exhibit("number", "values set to missing likewise"),
+    "records_across": Exhibit("number", "records masked with those of other strata, for rare patterns"),
     "totals_kept": Exhibit("number", "totals by domain that are kept"),
     "totals_left": Exhibit("number", "totals left alone, as too few records contribute"),
+    "totals_sensitive": Exhibit("number", "totals left alone, as one record dominates them (p % rule)"),
     "totals_dominated": Exhibit("number", "totals kept of which one record makes up more than half"),
     "totals_off": Exhibit("share", "largest relative difference of a total that is kept"),
     "groups_by_size": Exhibit("sizes", "Group sizes"),
@@ -277,18 +285,23 @@ class MicroaggregationFigures(Result):
         "records_joined": Term("Records in strata that were joined to another.", NEUTRAL, _STRATA),
         "patterns": Term("Patterns of zeros and missing values in a stratum, over all strata.", NEUTRAL, _STRATA),
         "patterns_merged": Term(
-            "Patterns of fewer records than a group in their stratum, merged with others.", MORE_LOSS, _STRATA
+            "Patterns of fewer records than a group in their stratum: masked with the same of the nearest strata.",
+            MORE_LOSS,
+            _STRATA,
         ),
-        "records_merged": Term("Records whose pattern was merged with another.", MORE_LOSS, _STRATA),
+        "records_merged": Term("Records whose pattern is rare in their stratum.", MORE_LOSS, _STRATA),
         "values_to_zero": Term("Values set to zero, as too few records have one there.", MORE_LOSS, _STRATA),
         "values_to_missing": Term("Values set to missing, as too few records have one there.", MORE_LOSS, _STRATA),
         "totals_kept": Term("Totals by domain that group means were calibrated to.", NEUTRAL, _DEVILLE),
         "totals_left": Term("Totals by domain left alone: fewer than k records contribute.", MORE_LOSS, _DEVILLE),
+        "totals_sensitive": Term("Totals by domain left alone: they show one record (p % rule).", MORE_LOSS, _PERCENT),
         "totals_dominated": Term("Kept totals of which one record makes up more than half.", MORE_RISK, _DEVILLE),
         "totals_off": Term(
             "Largest difference of a kept total from the original one, relative to it.", MORE_LOSS, _DEVILLE
         ),
-        "records_across": Term("Records of rare patterns, masked with those of other strata.", NEUTRAL, _STRATA),
+        "records_across": Term(
+            "Records masked with those of other strata, as a pattern is rare in one of them.", NEUTRAL, _STRATA
+        ),
     }
     exhibits: ClassVar[Mapping[str, Exhibit]] = {"groups": Exhibit("sections", "Groups of", of=_DRAWN)}
 

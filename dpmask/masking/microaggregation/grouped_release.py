@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from dpmask.constraints.conditions import split_rules
 from dpmask.constraints.strata import Strata, check_strata, make_strata
+from dpmask.constraints.zeros import AUTO, KEEP, MASK, ZEROS, describe_kept, zeros_kept
 from dpmask.engine.draws import Subkey
 from dpmask.engine.limits import current_limits
 from dpmask.errors import JobError
@@ -26,10 +27,9 @@ from dpmask.masking.microaggregation.variables import (
     too_few,
 )
 from dpmask.masking.microaggregation.whole_table import WholeTableGroup
-from dpmask.masking.parts import Parts, count_parts, make_parts, whole_table
-from dpmask.parameters import require_choice, require_columns, require_integer, require_texts
+from dpmask.masking.parts import Parts, count_parts, make_parts, patterns_fit, whole_table
+from dpmask.parameters import NameLists, Names, Several, require_choice, require_columns, require_integer, require_texts
 from dpmask.results import Plain, Result
-from dpmask.table.columns import require_numeric
 from dpmask.table.table import Table
 
 FittedGroup = CellGroup | WholeTableGroup
@@ -37,6 +37,8 @@ FittedGroup = CellGroup | WholeTableGroup
 
 _CELL = 4000
 _GROUPS_IN_A_CELL = 100
+_ROW_SECONDS, _VALUE_SECONDS = 1e-6, 2.5e-7
+"""What plans count for each record that is sent to its cell and back, and for each of its values."""
 _MANY = 0.2
 _MOSTLY = 0.5
 
@@ -45,19 +47,20 @@ class SharedRowsMethod(Method[Fitted], ABC):
     """A method that masks each of its ``groups`` of columns by itself, large tables in cells."""
 
     k: int | None
-    groups: tuple[tuple[str, ...], ...]
-    constraints: tuple[str, ...]
-    by: tuple[Any, ...]
+    groups: NameLists
+    constraints: Names
+    by: Several
     zeros: str
     cell_size: int | None
     advice: ClassVar[str] = "Take a smaller fuzziness, a larger k, or minimum_size."
     """What to do where released rows lie on records."""
     figures: ClassVar[type[Result] | None] = MicroaggregationFigures
+    once_default: ClassVar[Mapping[str, Any]] = {"zeros": MASK}
 
     @property
     def passes(self) -> int:
         """Passes over the data to fit: one more counts strata and patterns."""
-        return 3 + (bool(self.strata.columns) or self.zeros == "keep")
+        return 3 + (bool(self.strata.columns) or self.zeros == KEEP)
 
     @property
     @abstractmethod
@@ -90,7 +93,7 @@ class SharedRowsMethod(Method[Fitted], ABC):
             raise JobError(f"{self.who}: groups must name each of the columns once, and no others.")
         object.__setattr__(self, "groups", groups or (self.columns,))
         require_texts(self, "constraints")
-        require_choice(self, "zeros", ("keep", "mask"))
+        require_choice(self, "zeros", ZEROS)
         object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
         constraints_by_group(self.always, self.columns, self.groups, self.who)
         constraints_by_group([rule.constraint for rule in self.strata.rules], self.columns, self.groups, self.who)
@@ -101,9 +104,9 @@ class SharedRowsMethod(Method[Fitted], ABC):
         return self.constraints
 
     @property
-    def masks_zeros(self) -> bool:
-        """Whether it could keep zeros where they are, and does not."""
-        return self.zeros != "keep"
+    def on_zeros(self) -> str:
+        """What it does with zeros."""
+        return self.zeros
 
     @property
     def always(self) -> list[str]:
@@ -114,6 +117,11 @@ class SharedRowsMethod(Method[Fitted], ABC):
     def strata(self) -> Strata:
         """The strata that are masked by themselves."""
         return make_strata(self.by, split_rules(self.constraints)[1], self.columns, self.who)
+
+    @cached_property
+    def kept(self) -> Strata:
+        """The domains whose totals are kept; none by default."""
+        return Strata((), ())
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -140,30 +148,56 @@ class SharedRowsMethod(Method[Fitted], ABC):
         room = min(int(_GROUPS_IN_A_CELL * per_group), current_limits().largest_cell)
         return max(_CELL, room, 2 * max(int(per_group), self.least))
 
+    def gathering(self, rows: int) -> float:
+        """CPU seconds in which records of a cell come together, and their rows back, about."""
+        return (_ROW_SECONDS + _VALUE_SECONDS * len(self.columns)) * rows
+
     def fit_groups(self, table: Table, key: Subkey) -> tuple[tuple[FittedGroup, ...], MicroaggregationFigures]:
         """Every group of variables, and what they came to."""
         found = checked_covariance(table, self.columns, self.fewest, self.who)
         rules = [rule.constraint for rule in self.strata.rules]
         texts = constraints_by_group(self.always, self.columns, self.groups, self.who)
         bound = constraints_by_group(rules, self.columns, self.groups, self.who)
-        source = VariablesOf(table.masked_schema, found, self.columns, self.who)
+        source = VariablesOf(table.masked_schema, found, self.masks, self.who)
+        kept = self._kept(table, found)
         fitted = []
-        for number, parts in enumerate(self._parts(table, found)):
-            group, own = self.groups[number], [self.always[at] for at in texts[number]]
+
+        def of_group(number: int, parts: Parts) -> tuple[Parts, list[Variables]]:
+            own = [self.always[at] for at in texts[number]]
             applying = [tuple(at for at in rule if at in bound[number]) for rule in parts.rules]
-            parts = parts._replace(rules=tuple(applying))  # noqa: PLW2901
-            variables = source.of_parts(group, own, rules, parts)
-            fitted.append(self.fit_group(table, variables, parts, key.subkey(f"group {number}")))
+            parts = parts._replace(rules=tuple(applying))
+            return parts, source.of_parts(self.groups[number], own, rules, parts)
+
+        for number, parts in enumerate(self._parts(table, found, kept)):
+            group = self.groups[number]
+            try:
+                parts, variables = of_group(number, parts)  # noqa: PLW2901
+            except JobError:
+                if self.zeros != AUTO or not kept.intersection(group):
+                    raise
+                kept -= set(group)  # constraints that zeros contradict: masked as they were
+                parts, variables = of_group(number, self._parts(table, found, kept)[number])  # noqa: PLW2901
+            drawn = key.subkey("zeros kept") if self.zeros == AUTO and kept.intersection(group) else key
+            fitted.append(self.fit_group(table, variables, parts, drawn.subkey(f"group {number}")))
         return tuple(fitted), MicroaggregationFigures(tuple(part.figures for part in fitted))
 
-    def _parts(self, table: Table, found: CovarianceSums) -> list[Parts]:
-        """The parts of each group of variables; the whole table where there is nothing to tell apart."""
-        keep, strata = self.zeros == "keep", self.strata
-        if not keep and not strata.columns and (found.values == found.rows).all():
-            return [whole_table(group, table.rows) for group in self.groups]
-        counts = count_parts(table, self.groups, strata, keep, self.who)
+    def _kept(self, table: Table, found: CovarianceSums) -> set[str]:
+        """The columns whose zeros stay."""
         least = self.group_size(table.rows)
-        return [make_parts(counts, n, group, strata, keep, least) for n, group in enumerate(self.groups)]
+        kept = set(zeros_kept(table, self.columns, self.zeros, (found.low, found.high), least, self.who))
+        if self.zeros == AUTO:  # a default refuses nothing: groups of too many columns are masked as they were
+            kept -= {name for group in self.groups if not patterns_fit(group) for name in group}
+        return kept
+
+    def _parts(self, table: Table, found: CovarianceSums, kept: set[str]) -> list[Parts]:
+        """The parts of each group of variables; the whole table where there is nothing to tell apart."""
+        strata = self.strata
+        if not kept and not strata.columns and (found.values == found.rows).all():
+            return [whole_table(group, table.rows) for group in self.groups]
+        flags = [tuple(name in kept for name in group) for group in self.groups]
+        counts = count_parts(table, self.groups, strata, flags, self.who)
+        least, totals = self.group_size(table.rows), self.kept.columns
+        return [make_parts(counts, n, group, strata, flags[n], least, totals) for n, group in enumerate(self.groups)]
 
 
 @dataclass(frozen=True)
@@ -175,19 +209,9 @@ class FittedSharedRows(FittedMethod, ABC):
     parts: tuple[FittedGroup, ...]
     figures: MicroaggregationFigures = field()
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns it reads."""
-        return tuple(self.method.reads)
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """The columns it masks."""
-        return tuple(self.method.masks)
-
     def check(self, table: Table) -> None:
         """Refuse a table that cannot be masked, before anything is read."""
-        require_numeric(table.masked_schema, self.changes, self.who)
+        super().check(table)
         check_strata(self.method.strata, table.masked_schema, self.who)
 
     def mask_table(self, table: Table) -> Table:
@@ -197,7 +221,13 @@ class FittedSharedRows(FittedMethod, ABC):
         return table
 
     @property
-    def together(self) -> str:
+    def zeros_kept(self) -> list[str]:
+        """The columns whose zeros stay."""
+        parts = [part.shards.parts for part in self.parts if isinstance(part, CellGroup)]
+        return [name for one in parts for name, kept in zip(one.columns, one.zeros, strict=True) if kept]
+
+    @property
+    def groups_listed(self) -> str:
         """The columns, those of a group together."""
         return "; ".join(", ".join(part.variables.columns) for part in self.parts)
 
@@ -220,8 +250,7 @@ class FittedSharedRows(FittedMethod, ABC):
         if method.by:
             names = ", ".join(one.column for one in method.strata.classings)
             found.append(f"Strata by {names} were masked by themselves, small ones joined to the nearest.")
-        if method.zeros == "keep":
-            found.append("Zeros stay zero.")
+        found += [one for one in [describe_kept(self.zeros_kept, method.zeros)] if one]
         if any(part.figures.patterns_merged for part in self.parts):
             found.append(
                 "Where fewer records than a group have a pattern of zeros and missing values, further values of theirs "

@@ -18,11 +18,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpmask.constraints.strata import Strata, check_strata, make_strata
+from dpmask.constraints.zeros import AUTO
 from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats
@@ -35,13 +36,15 @@ from dpmask.masking.microaggregation.cells import Cell, CellGroup, Integers, fit
 from dpmask.masking.microaggregation.grouped_release import FittedSharedRows, SharedRowsMethod
 from dpmask.masking.microaggregation.variables import Variables
 from dpmask.masking.parts import Parts
-from dpmask.parameters import require_integer
+from dpmask.parameters import NameLists, Names, Several, require_integer, require_number
 from dpmask.table.columns import require_numeric
 from dpmask.table.table import Table
 
 _FAR_OFF = 0.01
-_PAIR_SECONDS = 2e-8
-"""What plans count for each pair of records that are compared, and column, divided by k."""
+P_PERCENT = 10.0
+"""What offices take for p as a rule is 5 to 15."""
+_PAIR_SECONDS = 4.5e-9
+"""What plans count for each pair of records of a cell, divided by k: of 2 to 13 columns, with k from 3 to 1000."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +68,18 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
         Columns that make strata, each of which is masked by itself: "sex", or {"age": [15, 25, 65]} for bands, or
         {"region": a taxonomy}.
     zeros
-        "keep": zeros stay zero, and other values do not become it; "mask", the default: they are values as any other.
+        "keep": zeros stay zero, and other values do not become it; "mask": they are values as any other; "auto", the
+        default: "keep" for columns of which at least 5 % are zero, unless all others are the same.
     weight
         The survey weight that members of a group weigh by: weighted totals of every stratum are kept, in place of
         unweighted ones. A record that weighs most of its group shows (``dominated``).
     totals
         Columns that make domains, as in ``by``, whose totals are kept, weighted if there is a weight: the means of the
-        groups are calibrated. Totals to which fewer than k records contribute are left alone.
+        groups are calibrated. Totals to which fewer than k records contribute are left alone, and those that
+        ``p_percent`` says are one record's.
+    p_percent
+        The p % rule of statistical offices: a total of which all but the two largest contributions make up less than
+        this share of the largest one is not kept, as it would show it. 10 by default; 0 keeps all totals.
 
     Examples
     --------
@@ -82,23 +90,25 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
 
     """
 
-    columns: tuple[str, ...] = ()
+    columns: Names = ()
     k: int
-    groups: tuple[tuple[str, ...], ...] = ()
+    groups: NameLists = ()
     cell_size: int | None = None
-    constraints: tuple[str, ...] = ()
-    by: tuple[Any, ...] = ()
-    zeros: str = "mask"
+    constraints: Names = ()
+    by: Several = ()
+    zeros: str = AUTO
     weight: str | None = None
-    totals: tuple[Any, ...] = ()
+    totals: Several = ()
+    p_percent: float = P_PERCENT
 
-    neutral: ClassVar[tuple[str, ...]] = ("constraints", "by", "zeros", "weight", "totals")
+    neutral: ClassVar[tuple[str, ...]] = ("constraints", "by", "zeros", "weight", "totals", "p_percent")
 
     def __post_init__(self) -> None:
         self.settle_groups()
         require_integer(self, "k", at_least=2)
         if self.weight in self.columns:
             raise JobError(f"{self.who}: weight '{self.weight}' is among the columns. Mask it in another step.")
+        require_number(self, "p_percent", at_least=0, at_most=100)
         self.check_cell_size()
         object.__setattr__(self, "totals", (self.totals,) if isinstance(self.totals, str) else tuple(self.totals))
         _ = self.kept
@@ -144,7 +154,7 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table, about; see tests/benchmarks/bench_microaggregation.py."""
-        return sum(_PAIR_SECONDS * rows * min(rows, self.size) / self.k * len(group) for group in self.groups)
+        return self.gathering(rows) + _PAIR_SECONDS * rows * min(rows, self.size) / self.k * len(self.groups)
 
     def fit_table(self, table: Table, key: Subkey) -> FittedMicroaggregation:
         """Find the cells, and what grouping inside them comes to."""
@@ -156,7 +166,8 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
 
     def fit_group(self, table: Table, variables: Sequence[Variables], parts: Parts, key: Subkey) -> CellGroup:
         """One group of variables, grouped in cells."""
-        cells, domains = MdavCells(self.k), find_domains(table, self.kept, self.who) if self.totals else None
+        cells, percent = MdavCells(self.k), float(self.p_percent)
+        domains = find_domains(table, self.kept, self.who, percent) if self.totals else None
         return fit_in_cells(
             table, variables, parts, cells, self.size, float(self.k), key, self.who, self.weight, domains
         )
@@ -244,7 +255,7 @@ class FittedMicroaggregation(FittedSharedRows):
         weight = self.method.weight
         weighted, kept = (f", means weighted by {weight}", "Weighted means") if weight else ("", "Means")
         return (
-            f"The values of {self.together} were replaced by the means of groups of {self.method.k} to "
+            f"The values of {self.groups_listed} were replaced by the means of groups of {self.method.k} to "
             f"{2 * self.method.k - 1} similar records, variables that stand together as one row (microaggregation, "
             f"MDAV{weighted}). {kept} are kept, but for rounding to the columns' types; variances are smaller, and "
             f"correlations tend to be stronger, than those of the originals.{self._on_totals()}"
@@ -272,16 +283,19 @@ class FittedMicroaggregation(FittedSharedRows):
         names = ", ".join(one.column for one in self.method.kept.classings)
         off = max(part.figures.totals_off for part in self.parts)
         weighted = "Weighted totals" if self.method.weight else "Totals"
+        rule = f" and none dominates ({self.method.p_percent:g} % rule)" if self.method.p_percent else ""
         return (
             f" {weighted} by {names} are those of the originals, to {_shown(off)}, where at least {self.method.k} "
-            "records contribute: the means were moved for it (calibration, chi-square distance)."
+            f"records contribute{rule}: the means were moved for it (calibration, chi-square distance)."
         )
 
     def warnings(self) -> list[str]:
         """What is wrong with these groups, and totals that could not be kept."""
+        apart = [name for name in self.method.kept.columns if name not in self.method.strata.columns]
+        advice = f"Name {', '.join(apart)} in by, too" if apart else "Take larger domains, or a smaller k"
         off = [
             f"{self.who}: totals of {', '.join(part.figures.columns)} are off by {part.figures.totals_off:.1%}, as "
-            "means would have to move by more than half. Take larger domains, or a smaller k."
+            f"means would have to move by more than half. {advice}."
             for part in self.parts
             if part.figures.totals_off > _FAR_OFF
         ]
@@ -290,7 +304,7 @@ class FittedMicroaggregation(FittedSharedRows):
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         heavy = sum(part.figures.totals_dominated for part in self.parts)
-        shown = [f"Of {heavy} totals that are kept one record makes up more than half: they nearly show its value."]
+        shown = [f"Of {heavy} totals that are kept one record makes up more than half: they show it roughly."]
         return [
             *(shown if heavy else ()),
             "Groups follow from the data alone: an intruder who knows most of the data may work out the rest.",

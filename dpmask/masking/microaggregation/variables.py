@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,19 @@ class Variables(NamedTuple):
     def finished(self, rows: Floats) -> Floats:
         """Rows as they are released: on the grid of their types, still within the constraints."""
         return rounded_with_constraints(rows, self.grid, self.scale.sd)
+
+    def off_zero(self, rows: Floats, kept: npt.NDArray[np.bool_]) -> Floats:
+        """Rows as they are released, where zeros of the ``kept`` columns mean that there is nothing: none is rounded.
+
+        One step of its type stands for a mean that is rounded to zero, unless an equality binds the column.
+        """
+        steps = np.where(self.signs[1], -self.grid.steps, self.grid.steps)
+        bound = np.zeros(len(steps), np.bool_)
+        if len(self.grid.dependent):
+            bound |= self.grid.factors.any(axis=0)
+        bound[self.grid.dependent] = True
+        inside = (steps != 0.0) & (steps >= self.grid.lower) & (steps <= self.grid.upper)
+        return np.where((rows == 0.0) & kept & inside & ~bound, steps, rows)
 
 
 def checked_covariance(table: Table, columns: Sequence[str], least: int, who: str) -> CovarianceSums:
@@ -131,11 +145,16 @@ def _rounded(values: Floats) -> Floats:
     return np.array([float(f"{value:.{_DIGITS - 1}e}") for value in values])
 
 
-def bound_columns(text: str, columns: Sequence[str]) -> set[str]:
+def bound_columns(text: str, columns: Sequence[str]) -> frozenset[str]:
     """The columns that a constraint names."""
+    return _bound_columns(text, tuple(columns))
+
+
+@lru_cache(maxsize=1024)  # every part of a stratified table asks
+def _bound_columns(text: str, columns: tuple[str, ...]) -> frozenset[str]:
     written = parse_constraints([text], columns)
     bound = written.coefficients.any(axis=0) | np.isfinite(written.lower) | np.isfinite(written.upper)
-    return {name for name, used in zip(columns, bound, strict=True) if used}
+    return frozenset(name for name, used in zip(columns, bound, strict=True) if used)
 
 
 def constraints_by_group(

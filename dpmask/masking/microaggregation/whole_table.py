@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from dpmask.clustering.fuzzy_c_means import FuzzyCMeans
+from dpmask.engine.collection import merge_each
 from dpmask.engine.draws import Subkey, record_uniforms
 from dpmask.engine.tasks import Position
 from dpmask.kernels.arrays import Flags, Floats, Integers
@@ -19,8 +20,8 @@ from dpmask.kernels.keys import counted_floats
 from dpmask.kernels.microaggregation import merge_small
 from dpmask.lake.reading import Rows
 from dpmask.masking.microaggregation.figures import (
-    Around,
     GroupFigures,
+    Nearby,
     around,
     group_figures,
     reach_of_rows,
@@ -170,18 +171,16 @@ def _own(records: Any, step: DrawnRows, nearest: Floats, reach: float, total: in
     own = nearest < reach
     if own.any():
         units = step.variables.scale.to_units(step.rows)[own]
-        found = records.reduce(partial(_around, step, units, reach), _merge_around, f"{step.who}: rows on records")
+        found = records.reduce(
+            partial(_around, step, units, reach), partial(merge_each, Nearby.plus), f"{step.who}: rows on records"
+        )
         own[own] = [singled_out(one, len(nearest), total) for one in found]
     return own
 
 
-def _around(step: DrawnRows, units: Floats, reach: float, columns: Sequence[Floats], _: Position) -> list[Around]:
+def _around(step: DrawnRows, units: Floats, reach: float, columns: Sequence[Floats], _: Position) -> list[Nearby]:
     block = step.variables.scale.to_units(np.array(columns).T).T
     return [around(block, one, reach) for one in units]
-
-
-def _merge_around(left: list[Around], right: list[Around]) -> list[Around]:
-    return [one.plus(other) for one, other in zip(left, right, strict=True)]
 
 
 def _filled(place: Integers, centers: Floats) -> Integers:

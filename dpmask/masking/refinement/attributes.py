@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.kernels.arrays import Counts, Floats
-from dpmask.kernels.refinement.cells import Values
+from dpmask.kernels.refinement.grouping import Values
 from dpmask.kernels.refinement.information import best_cut, information_gain
 from dpmask.table.taxonomy import Branch
 

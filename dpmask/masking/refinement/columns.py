@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, PolicyRefusal
 from dpmask.kernels.arrays import Counts, Flags, Floats
-from dpmask.kernels.refinement.cells import keys_of
 from dpmask.kernels.refinement.dropped import Drops, contains
+from dpmask.kernels.refinement.grouping import keys_of
 from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.attributes import MISSING, SUPPRESSED, Attribute, Intervals, Ranged
 from dpmask.masking.refinement.suppressed import Suppressed

@@ -287,11 +287,12 @@ class FittedRefinement(FittedMethod):
         found = self.figures
         stopped = {one.column for one in found.stops}
         lines = [found.explain(), *map(str, found.stops)]
+        lines += [f"{column}: all that can be released is." for column in self.cuts if column not in stopped]
+        lines += [f"{column}: released as it is (keep)." for column in self.method.keep]
         if self.cells is not None:
             return "\n".join([*lines, _MORE_CELLS])
-        lines += [f"{column}: all that can be released is." for column in self.cuts if column not in stopped]
         lines += ["One refinement more would be possible with"] if found.alternatives else []
-        lines += [f"  {one.change}: {one.column}, '{one.value}' (gain {one.gain:.4g})" for one in found.alternatives]
+        lines += [f"  {one.change}: {one.column}, '{one.value}' (gain {_gain(one.gain)})" for one in found.alternatives]
         return "\n".join(lines)
 
     def labels(self, table: Any) -> Any:
@@ -368,6 +369,28 @@ class FittedRefinement(FittedMethod):
             "one. The manifest's solution has all of them, the trees, and the refinements in their order."
         )
 
+    def for_analysts(self) -> list[str]:
+        """What coarser values leave exact, and what is left out."""
+        names = ", ".join(self.method.masks)
+        found = [
+            f"{names} are coarser, not wrong: counts of records by the released classes, and totals of columns that "
+            "no step masks by them, are exact"
+            + (", of the records and cells that are left." if self.figures.dropped or self.figures.cells else ".")
+            + " Means and variances of numbers that became classes can be bounded by these, and no more."
+        ]
+        if self.figures.dropped:
+            share = self.figures.dropped / self.figures.rows
+            found.append(
+                f"{share:.1%} of the records were left out, the rare ones: totals are too small by about as much, more "
+                "for rare classes. Weights were not raised for it."
+            )
+        if self.figures.cells:
+            found.append(
+                "Missing cells are not missing at random: they belong to rare combinations. Complete records alone "
+                "understate these; treat a missing cell as any value of its column."
+            )
+        return found
+
     def warnings(self) -> list[str]:
         """Columns without any information left, and limits of values that nobody has."""
         unseen = [
@@ -425,7 +448,7 @@ _WILD = (
 )
 _MORE_CELLS = (
     "Columns stopped where the next refinement of any would take more cells than suppress_cells and cell_limits allow. "
-    "Without suppress_cells, what blocks each column is listed."
+    "The nearest alternatives are listed only without suppress_cells."
 )
 _ABSENT = (
     "Records were left out: totals of the release are off by as many, and an intruder who knows that a person is in "
@@ -443,6 +466,11 @@ def _described_cut(cut: Sequence[Any], ordered: bool) -> str:
     if len(values) > _SHOWN:
         return f"{len(values)} values" + (f" from {values[0]} to {values[-1]}" if ordered else "")
     return ", ".join(values)
+
+
+def _gain(gain: float) -> str:
+    """Bits, or records in whole numbers."""
+    return f"{gain:,.0f}" if gain >= 1000 else f"{gain:.4g}"  # noqa: PLR2004
 
 
 def _rounded(score: float) -> float:

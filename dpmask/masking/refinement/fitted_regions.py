@@ -64,6 +64,15 @@ class FittedRegions(FittedRefinement):
             f"'{SUPPRESSED}' stands for any value; intervals hold their lower bound, not their upper one."
         )
 
+    def for_analysts(self) -> list[str]:
+        """What boxes that overlap leave."""
+        names = ", ".join(self.method.masks)
+        return [
+            f"{names} are intervals and nodes that overlap between regions, not classes of one table: count by a class "
+            "only where regions lie inside it, and share the others out, such as evenly over their intervals. Counts "
+            "and totals by regions are exact, those by other classes are bounded by them."
+        ]
+
     @property
     def unrefined(self) -> list[str]:
         """The columns without any information left."""

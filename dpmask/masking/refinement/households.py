@@ -6,7 +6,7 @@ equal, so one that leaves fewer than k households alike does so for ever and is 
 they are whole households, those that fewer than k are like: compositions are apart, so that nothing follows from it for
 other households. Requirements of records that the households' one does not cover are counted again without them.
 
-Members meet once, by the number of their household, and stay together in shards as codes of two bytes.
+Members meet once, by the key of their household, and stay together in shards as codes of two bytes.
 """
 
 from __future__ import annotations
@@ -21,18 +21,15 @@ from numpy.typing import NDArray
 
 from dpmask.engine.collection import Collection
 from dpmask.engine.exchange import Piece
-from dpmask.engine.tasks import Position
-from dpmask.kernels.households import Homes, compositions, masked_rows
-from dpmask.kernels.keys import RowKeys, counted, grouped, new_keys
+from dpmask.kernels.arrays import Flags
+from dpmask.kernels.households import Homes, compositions, counted_rows, masked_rows
+from dpmask.kernels.keys import RowKeys, grouped, new_keys
 from dpmask.kernels.refinement.cells import NOBODY
 from dpmask.kernels.refinement.dropped import contains, sorted_keys
-from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.attributes import Attribute
 from dpmask.masking.refinement.columns import WHO
-from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.grouping import merged_sizes, split_counts, targets_for
-from dpmask.table.households import DroppedHouseholds, households_of
-from dpmask.table.table import Table
+from dpmask.table.households import DroppedHouseholds, Members, gather_households
 
 _LABEL = "refinement: households"
 _BYTES = 32
@@ -80,50 +77,53 @@ class CodedHouseholds:
         keys = partial(_keys, _masked(columns, attributes), sorted_keys(broken))
         return DroppedHouseholds(self.household, self.homes.reduce(keys, sorted_keys, _LABEL), WHO)
 
-
-def coded_households(table: Table, household: str, encoders: Sequence[CodeEncoder], allowed: int) -> CodedHouseholds:
-    """The households of a table, as codes."""
-    names = [one.column for one in encoders]
-    code = partial(_codes, tuple(encoders))
-    homes = households_of(table, household, names, code, _LABEL, WHO, size=2 * len(names))
-    return CodedHouseholds(household, homes, table.rows, allowed)
-
-
-def _codes(encoders: tuple[CodeEncoder, ...], rows: Rows, position: Position) -> tuple[NDArray[Any], ...]:
-    codes = np.empty((len(encoders), rows.num_rows), np.uint16)
-    for place, one in enumerate(encoders):
-        codes[place] = one.encode(rows)
-    return (codes,)
+    def codes_left(
+        self, columns: Sequence[int], attributes: Sequence[Attribute], broken: RowKeys, sizes: Sequence[int]
+    ) -> list[Flags]:
+        """For each attribute, which of its codes members of other households have."""
+        left = partial(_codes_left, _masked(columns, attributes), sorted_keys(broken), tuple(sizes))
+        return self.homes.reduce(left, _either, _LABEL)
 
 
-class _Masked(NamedTuple):
+def coded_households(
+    members: Collection[Members], rows: int, household: str, attributes: int, allowed: int
+) -> CodedHouseholds:
+    """Whole households, from the codes of their members."""
+    homes = gather_households(members, rows, _LABEL, size=2 * attributes)
+    return CodedHouseholds(household, homes, rows, allowed)
+
+
+class _MaskedAttributes(NamedTuple):
     """Some attributes, by number, and what their codes are masked to."""
 
     columns: tuple[int, ...]
     nodes: tuple[NDArray[np.int32], ...]
 
-    def rows(self, homes: Homes) -> RowKeys:
-        return masked_rows([homes.members[0][number] for number in self.columns], self.nodes)
-
     def compositions(self, homes: Homes) -> RowKeys:
-        return compositions(self.rows(homes), homes.starts)
+        return compositions(masked_rows(self._codes(homes), self.nodes), homes.starts)
+
+    def counted(self, homes: Homes, kept: Flags) -> Piece:
+        return counted_rows(self._codes(homes), self.nodes, kept)
+
+    def _codes(self, homes: Homes) -> list[NDArray[Any]]:
+        return [homes.members[0][number] for number in self.columns]
 
 
-def _masked(columns: Sequence[int], attributes: Sequence[Attribute]) -> _Masked:
-    return _Masked(tuple(columns), tuple(attributes[number].nodes for number in columns))
+def _masked(columns: Sequence[int], attributes: Sequence[Attribute]) -> _MaskedAttributes:
+    return _MaskedAttributes(tuple(columns), tuple(attributes[number].nodes for number in columns))
 
 
-def _split(masked: _Masked, targets: int, homes: Homes) -> list[Piece]:
+def _split(masked: _MaskedAttributes, targets: int, homes: Homes) -> list[Piece]:
     """Different compositions, how many households have each, and how many members these."""
     keys = masked.compositions(homes)
-    groups = grouped(keys)
+    groups = grouped(keys, in_order=False)
     return split_counts(targets, (*keys.at(groups.firsts), groups.sizes, groups.sums(homes.sizes)))
 
 
 def _join(k: int, allowed: int, pieces: list[Piece]) -> tuple[HouseholdCount]:
     first, second, times, members = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
     keys = RowKeys(first, second)
-    groups = grouped(keys)
+    groups = grouped(keys, in_order=False)
     sizes, people = groups.sums(times), groups.sums(members)
     broken = sizes < k
     lost = int(people[broken].sum())
@@ -145,10 +145,22 @@ def _merged(allowed: int, left: HouseholdCount, right: HouseholdCount) -> Househ
     return HouseholdCount(min(left.fewest, right.fewest), min(left.smallest, right.smallest), lost, keys)
 
 
-def _left(masked: _Masked, whole: _Masked, broken: RowKeys, homes: Homes) -> Piece:
+def _left(masked: _MaskedAttributes, whole: _MaskedAttributes, broken: RowKeys, homes: Homes) -> Piece:
     kept = ~contains(whole.compositions(homes), broken)
-    return counted(masked.rows(homes).at(kept[homes.numbers()]))
+    return masked.counted(homes, kept[homes.numbers()])
 
 
-def _keys(masked: _Masked, broken: RowKeys, homes: Homes) -> RowKeys:
+def _keys(masked: _MaskedAttributes, broken: RowKeys, homes: Homes) -> RowKeys:
     return homes.keys.at(contains(masked.compositions(homes), broken))
+
+
+def _codes_left(masked: _MaskedAttributes, broken: RowKeys, sizes: tuple[int, ...], homes: Homes) -> list[Flags]:
+    kept = ~contains(masked.compositions(homes), broken)[homes.numbers()]
+    left = [np.zeros(size, np.bool_) for size in sizes]
+    for codes, there in zip(homes.members[0], left, strict=True):
+        there[codes[kept]] = True
+    return left
+
+
+def _either(left: list[Flags], right: list[Flags]) -> list[Flags]:
+    return [one | other for one, other in zip(left, right, strict=True)]

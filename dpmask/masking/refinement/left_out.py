@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dpmask.kernels.refinement.dropped import Drops
 from dpmask.masking.refinement.attributes import Attribute
 from dpmask.masking.refinement.blocks import CodedTable
@@ -44,10 +46,16 @@ def without_households(
     assert coded.households is not None
     assert solution.gone is not None
     columns = next(one.attributes for one in quasis if one.of_households)
-    dropped = coded.households.dropped(columns, solution.attributes, solution.gone.broken)
-    lowest = lowest_of(without(table, dropped), encoders)
-    for attribute, one in zip(solution.attributes, lowest, strict=True):
-        attribute.hide_dropped(one)
+    gone = columns, solution.attributes, solution.gone.broken
+    dropped = coded.households.dropped(*gone)
+    present = coded.households.codes_left(*gone, [one.size for one in encoders])
+    lowest = {one.column: np.where(codes, 0.0, np.inf) for one, codes in zip(encoders, present, strict=True)}
+    ordered = tuple(one for one in encoders if isinstance(one, IntervalEncoder))
+    if ordered:  # their codes do not say how low the values are that are left
+        names = [one.column for one in ordered]
+        lowest |= zip(names, lowest_of(without(table, dropped), ordered), strict=True)
+    for attribute in solution.attributes:
+        attribute.hide_dropped(lowest[attribute.name])
     return dropped
 
 

@@ -8,6 +8,9 @@ groups, and how many records agree with each of them, by their sensitive values.
 Where there are models, all rows are counted once more with the missing cells, as ``verify`` will count them
 (table/matching.py): a row that other records have joined may break a model then. Its group goes on to the next set of
 cells, and all is counted again, until nothing is broken or the limits do not allow it.
+
+Columns of requirements of households lose no cell, so that these hold as in any search: members whose rows have gaps
+would be like nobody's for certain.
 """
 
 from __future__ import annotations
@@ -24,12 +27,13 @@ from dpmask.engine.limits import current_limits
 from dpmask.kernels.arrays import Counts, Flags
 from dpmask.kernels.keys import RowKeys
 from dpmask.kernels.models import judged
-from dpmask.kernels.refinement.cells import Integers, group_rows, node_keys
 from dpmask.kernels.refinement.dropped import Drops, GroupSummary, group_sizes, places_among, sorted_keys
+from dpmask.kernels.refinement.grouping import Integers, group_rows, node_keys
 from dpmask.kernels.refinement.local import Columns, SmallGroups, agreeing, column_sets, merge_small, small_groups
 from dpmask.masking.refinement.attributes import Attribute
-from dpmask.masking.refinement.blocks import CodedBlock, CodedTable, Request
+from dpmask.masking.refinement.blocks import CodedTable
 from dpmask.masking.refinement.recount import recounted
+from dpmask.masking.refinement.requests import CodedBlock, Request
 from dpmask.masking.refinement.search import refine, refine_onward
 from dpmask.masking.refinement.solution import Quasi, RefinementSolution
 from dpmask.masking.refinement.suppressed_cells import Suppression
@@ -59,6 +63,7 @@ def refine_with_cells(
 
     ``missing``: which attributes have missing values of their own, with the last code.
     """
+    records = [one for one in quasis if not one.of_households]  # these come first
     without = refine(table.without_drops(), attributes, quasis, 0, guided=guided)
     onward = refine_onward(table, without, quasis, min(limits.cells, table.rows // 2), guided=guided)
     best, cells = without, Suppression()
@@ -66,21 +71,25 @@ def refine_with_cells(
     while low < high:
         middle = (low + high + 1) // 2
         tried = _replayed(attributes, onward, middle)
-        found = _suppression(table, tried, missing, quasis, limits)
-        progress.note(f"refinement {middle}: cells {'suffice' if found else 'do not suffice'}")
+        found = _suppression(table, tried, missing, records, limits)
+        progress.step(f"refinement {middle}: cells {'suffice' if found else 'do not suffice'}")
         if found is None:
             high = middle - 1
         else:
             low, cells = middle, found
-            best = onward._replace(
-                taken=onward.taken[:middle],
-                attributes=tried,
-                smallest=found.smallest,
-                worst=found.worst,
-                drops=Drops(),
-            )
+            best = onward._replace(taken=onward.taken[:middle], attributes=tried, drops=Drops())
+    if cells.keys:
+        homes = [_households_alike(table, one, best.attributes) for one in quasis[len(records) :]]
+        figures = (*cells.worst, *onward.worst[len(records) :])
+        best = best._replace(smallest=(*cells.smallest, *homes), worst=figures)
     table.first_version()  # what blocks cache is of the last trial
     return best, cells
+
+
+def _households_alike(table: CodedTable, quasi: Quasi, attributes: Sequence[Attribute]) -> int:
+    """The fewest households that are alike in the end."""
+    assert table.households is not None
+    return table.households.count(quasi.attributes, attributes, quasi.k).smallest
 
 
 def _replayed(attributes: Sequence[Attribute], found: RefinementSolution, steps: int) -> list[Attribute]:

@@ -50,7 +50,6 @@ from dpmask.masking.refinement.columns import (
 from dpmask.masking.refinement.fitted import Figures, FittedRefinement
 from dpmask.masking.refinement.fitted_regions import FittedRegions
 from dpmask.masking.refinement.guide import DISTORTION, Labels, checked_guide, guide_columns, guide_labels
-from dpmask.masking.refinement.households import coded_households
 from dpmask.masking.refinement.labels import box_sets, label_sets
 from dpmask.masking.refinement.left_out import without_cells, without_groups, without_households
 from dpmask.masking.refinement.local import CellLimits, refine_with_cells
@@ -78,7 +77,7 @@ from dpmask.parameters import require_choice, require_number
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
 from dpmask.table.encoders.interval import is_date
-from dpmask.table.households import DroppedHouseholds
+from dpmask.table.households import DroppedHouseholds, require_households_by_footers
 from dpmask.table.label_sets import LabelSets
 from dpmask.table.new_columns import NewColumn, replaced_schema, text_column
 from dpmask.table.requirement import HOUSEHOLDS, MODELS, RECORDS, Requirement, parse_requirements, require_household
@@ -86,7 +85,9 @@ from dpmask.table.row_keys import require_groupable
 from dpmask.table.sensitive import SensitiveColumn, check_models, checked_bands, sensitive_columns
 from dpmask.table.taxonomy import read_taxonomy
 
-_SECONDS_PER_ROW, _SECONDS_PER_SET, _SECONDS_PER_VALUE = 4e-6, 7e-8, 5e-7
+_SECONDS_PER_ROW, _SECONDS_PER_SET, _SECONDS_PER_VALUE, _SECONDS_PER_MEMBER = 4e-7, 5e-8, 8e-8, 1.2e-6
+_SECONDS_OF_CLUSTERS = 5e-6
+"""What plans count: from the ready jobs with 1e5 and 1e6 people, and regions and sets of their columns."""
 _UNSPELLED = {
     "household",
     "suppress_cells",
@@ -209,7 +210,8 @@ class TopDownRefinement(Method[FittedRefinement]):
         """What it runs."""
         models = (Task("models"),) if any(one.models or one.known for one in self.requirements) else ()
         regions = (Task("regions"),) if self.search == MONDRIAN else ()
-        return KernelUse((Task("refinement"), *models, *regions), (*ORDER.all, *CRISP, Task("fuzzy", 1.2)))
+        persons = (Task("refinement"),) if len(self.of_households) < len(self.requirements) else ()
+        return KernelUse((*persons, *models, *regions), (Task("refinement"), *ORDER.all, *CRISP, Task("fuzzy", 1.2)))
 
     @property
     def passes(self) -> int:
@@ -294,11 +296,15 @@ class TopDownRefinement(Method[FittedRefinement]):
         """CPU seconds beyond reading the table."""
         sets = sum(len(one.sets) for one in self.requirements if one.known)
         regions = _SECONDS_PER_VALUE * len(self.masks) if self.search == MONDRIAN else 0.0
-        return (_SECONDS_PER_ROW + _SECONDS_PER_SET * sets + regions) * rows
+        members = _SECONDS_PER_MEMBER if self.of_households else 0.0  # what finds and measures who lives together
+        guide = _SECONDS_OF_CLUSTERS if "clusters" in self.guide else 0.0
+        return (_SECONDS_PER_ROW + _SECONDS_PER_SET * sets + regions + members + guide) * rows
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table that does not fit, before anything is read."""
         self.check_schema(table.masked_schema)
+        if self.of_households and self.household is not None:
+            require_households_by_footers(table, self.household, WHO)
         most = max(one.k for one in self.requirements)
         if table.rows < most:
             raise InputError(f"{WHO}: there are {table.rows} records, fewer than k = {most}.")
@@ -347,9 +353,11 @@ class TopDownRefinement(Method[FittedRefinement]):
             (*encoders, *(one.encoder for one in sensitive.values())),
             labels,
             dropping=(allowed > 0 and not self.of_households) or self.suppress_cells > 0,
+            household=self.household,
         )
         if self.household is not None:
-            coded.households, allowed = coded_households(table, self.household, encoders, allowed), 0
+            coded.gather_households(self.household, len(encoders), allowed)
+            allowed = 0
         histograms = coded.class_counts([one.size for one in encoders], labels.classes)
         attributes = [
             one.attribute(counts, splits.get(one.encoder.column, {}))
@@ -387,7 +395,8 @@ class TopDownRefinement(Method[FittedRefinement]):
         if solution.drops.records:
             dropped = without_groups(table, encoders, attributes, quasis, solution.drops)
         if suppression.keys:
-            cells, lost = without_cells(table, encoders, attributes, quasis, suppression)
+            records = [one for one in quasis if not one.of_households]
+            cells, lost = without_cells(table, encoders, attributes, records, suppression)
         both = [pair for pair in zip(columns, attributes, strict=True) if not pair[0].kept]
         return FittedRefinement(
             self,
@@ -456,7 +465,8 @@ class TopDownRefinement(Method[FittedRefinement]):
         )
 
     def _cell_limits(self, rows: int) -> CellLimits:
-        shares = [0.0 if column in self.keep else self.cell_limits.get(column, 1.0) for column in self.grouped]
+        whole = {*self.keep, *(column for one in self.of_households for column in one.columns)}
+        shares = [0.0 if column in whole else self.cell_limits.get(column, 1.0) for column in self.grouped]
         return CellLimits(
             math.floor(self.suppress_cells * rows * len(self.masks) + _ROUNDING),
             tuple(math.floor(share * rows + _ROUNDING) for share in shares),

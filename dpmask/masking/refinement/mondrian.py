@@ -24,19 +24,20 @@ from dpmask.errors import InputError
 from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.models import judged
 from dpmask.kernels.refinement.cells import Sensitive
-from dpmask.kernels.refinement.growth import Check, Grown, Leaves, Level, Records, RowRecords, Rules, grow
+from dpmask.kernels.refinement.growth import Check, Grown, Leaves, Level, RegionRecords, RowRecords, Rules, grow
 from dpmask.kernels.refinement.region_cuts import Proposals, propose_counted
 from dpmask.kernels.refinement.regions import (
     LEAF,
     Codes,
-    Parts,
+    RegionParts,
     RegionTree,
     Trees,
     regions_of,
     top,
 )
-from dpmask.masking.refinement.blocks import CodedBlock, CodedTable
+from dpmask.masking.refinement.blocks import CodedTable
 from dpmask.masking.refinement.columns import WHO, MaskedColumn
+from dpmask.masking.refinement.requests import CodedBlock
 from dpmask.masking.refinement.solution import Quasi
 from dpmask.masking.refinement.trees import Labelled, ReleasedRegions, released_regions, rules_of, trees_of
 
@@ -131,7 +132,7 @@ def _grown(
     shards = int(shard_of.max()) + 1
     place = np.full(len(found.tree.first), -1, np.int64)
     place[waiting.ids] = np.arange(len(waiting.ids))
-    progress.note(f"mondrian: {len(waiting.ids)} regions in {shards} shards")
+    progress.step(f"mondrian: {len(waiting.ids)} regions in {shards} shards")
     size = table.rows * (2 * len(columns) + 6)
     split = partial(_split_rows, columns, len(trees.roots), found.tree, place, shard_of, shards)
     rows = table.records.exchange(split, _joined_rows, shards, "mondrian: exchange", size=size)
@@ -222,7 +223,7 @@ def _attached(
     return RegionTree(*(np.concatenate(one) for one in zip(*trees, strict=True))), leaves
 
 
-class _PassRecords(Records):
+class _PassRecords(RegionRecords):
     """All records of the table, counted by passes over its blocks; ``columns`` are those of the regions."""
 
     def __init__(self, table: CodedTable, columns: tuple[int, ...], trees: Trees, many: int) -> None:
@@ -239,7 +240,7 @@ class _PassRecords(Records):
             ids = level.ids[low : low + most]
             counts = self.table.records.reduce(self._task(ids), np.add, "mondrian: count")
             self.found |= dict(zip(ids.tolist(), counts, strict=True))
-        progress.note(f"mondrian: {len(level.ids)} large regions")
+        progress.step(f"mondrian: {len(level.ids)} large regions")
 
     def _task(self, ids: Counts) -> Callable[[CodedBlock], Counts]:
         return partial(_count_codes, self.columns[: len(self.sizes)], self.tree, ids, tuple(self.sizes), self.many)
@@ -258,7 +259,7 @@ class _PassRecords(Records):
         ]
         return Proposals(np.array([cut for cut, _ in found]), np.array([gain for _, gain in found]))
 
-    def divide(self, level: Level, attributes: Counts, parts: Parts) -> Counts:
+    def divide(self, level: Level, attributes: Counts, parts: RegionParts) -> Counts:
         """By the counts."""
         sizes = [np.empty(0, np.int64)]
         for number, (region, attribute) in enumerate(zip(level.ids.tolist(), attributes.tolist(), strict=True)):

@@ -135,11 +135,15 @@ def check_cells(method: Any) -> None:
         return
     if method.suppress_records:
         raise JobError(f"{WHO}: give suppress_cells or suppress_records, one of them.")
-    if method.of_households:
+    whole = {column for one in method.of_households for column in one.columns}
+    if whole.issuperset(method.grouped):
         raise JobError(
-            f"{WHO}: suppress_cells is not for requirements of households: a member with missing cells has no row that "
-            "others could have, too. Take it out, or suppress_records."
+            f"{WHO}: suppress_cells: columns of requirements of households lose no cells, as a member with gaps would "
+            "be like nobody's for certain, and there are no others. Take it out, or suppress_records."
         )
+    limited = [column for column in method.cell_limits if column in whole]
+    if limited:
+        raise JobError(f"{WHO}: cell_limits name '{limited[0]}', which loses no cells: it is in one of households.")
 
 
 def check_regions(method: Any) -> None:

@@ -16,11 +16,13 @@ from dpmask.kernels.arrays import Counts, Flags, Floats
 from dpmask.kernels.keys import RowKeys, grouped, new_keys
 from dpmask.kernels.matching import PartialRows, different_rows, whole_keys
 from dpmask.kernels.models import judged
-from dpmask.kernels.refinement.cells import NOBODY, Codes, Integers, keys_of
+from dpmask.kernels.refinement.cells import NOBODY
 from dpmask.kernels.refinement.dropped import contains, sorted_keys
+from dpmask.kernels.refinement.grouping import Codes, Integers, keys_of
 from dpmask.kernels.refinement.local import Columns
 from dpmask.masking.refinement.attributes import Attribute
-from dpmask.masking.refinement.blocks import CodedBlock, CodedTable, Request
+from dpmask.masking.refinement.blocks import CodedTable
+from dpmask.masking.refinement.requests import CodedBlock, Request
 from dpmask.masking.refinement.suppressed_cells import Suppression
 from dpmask.table.matching import RowSource, matched_rows
 

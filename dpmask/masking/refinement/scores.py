@@ -18,7 +18,7 @@ from dpmask.kernels.arrays import Floats
 from dpmask.kernels.refinement.effects import Effect, Effects
 from dpmask.kernels.refinement.information import TIE
 from dpmask.masking.refinement.attributes import Candidate
-from dpmask.masking.refinement.solution import Quasi, RefinementSolution, Taken
+from dpmask.masking.refinement.solution import Quasi, RefinementSolution, TakenRefinement
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Component:
 
     states: dict[int, QuasiState]
     attributes: list[int]
-    taken: list[Taken] = field(default_factory=list)
+    taken: list[TakenRefinement] = field(default_factory=list)
 
     @property
     def smallest(self) -> int:
@@ -108,7 +108,7 @@ def components_of(quasis: Sequence[Quasi], start: RefinementSolution, version: i
     return found
 
 
-def in_order(components: Sequence[Component], firsts: Sequence[int]) -> list[Taken]:
+def in_order(components: Sequence[Component], firsts: Sequence[int]) -> list[TakenRefinement]:
     """The refinements of all components as one search takes them: always the best of what each would do next.
 
     ``firsts``: the smallest group of each at first.
@@ -121,5 +121,5 @@ def in_order(components: Sequence[Component], firsts: Sequence[int]) -> list[Tak
         ties = [n for n in waiting if heads[n].choice.score >= best - TIE]
         number = min(ties, key=lambda n: heads[n].choice.attribute)
         places[number], smallest[number] = places[number] + 1, heads[number].smallest
-        steps.append(Taken(heads[number].choice, min(smallest)))
+        steps.append(TakenRefinement(heads[number].choice, min(smallest)))
     return steps

@@ -41,11 +41,12 @@ from dpmask.kernels.refinement.dropped import Drops, GroupSummary, sorted_keys
 from dpmask.kernels.refinement.effects import merge_effects
 from dpmask.kernels.refinement.information import TIE
 from dpmask.masking.refinement.attributes import Attribute, Refined
-from dpmask.masking.refinement.blocks import CodedTable, Request
+from dpmask.masking.refinement.blocks import CodedTable
 from dpmask.masking.refinement.columns import WHO
 from dpmask.masking.refinement.households import HouseholdCount
+from dpmask.masking.refinement.requests import Request
 from dpmask.masking.refinement.scores import Component, components_of, impact_of, in_order, score_of
-from dpmask.masking.refinement.solution import Choice, Quasi, RefinementSolution, SplitHouseholds, Taken
+from dpmask.masking.refinement.solution import Choice, Quasi, RefinementSolution, SplitHouseholds, TakenRefinement
 
 if TYPE_CHECKING:
     from dpmask.masking.refinement.series import SeriesCondition
@@ -235,8 +236,8 @@ class _Search:
                 self.attributes[choice.attribute].finish(choice.candidate)
                 continue
             self.attributes[choice.attribute] = twin
-            component.taken.append(Taken(choice, component.smallest))
-            progress.note(
+            component.taken.append(TakenRefinement(choice, component.smallest))
+            progress.step(
                 f"refinement {len(component.taken)}: {twin.name}, smallest group {component.smallest}"
                 + (f", {self.drops.records} records in broken groups" if self.drops.records else "")
             )
@@ -273,17 +274,19 @@ class _Search:
             for state in component.states.values():
                 if choice.attribute in state.quasi.attributes and not state.quasi.of_households:
                     state.take(choice.attribute, choice.candidate)
-            for number, size in fewest.items():
-                self.states[number].smallest = size
-            return True
-        attributes = [*self.attributes]
-        attributes[choice.attribute] = twin
-        settled = self._settled(self._requests(attributes, {choice.attribute: refined}))
-        if settled is None:
-            return False
-        self.drops, summaries = settled
-        for state, summary in zip(self.states, summaries, strict=True):
-            state.smallest, state.worst = summary.smallest, summary.worst
+        else:
+            attributes = [*self.attributes]
+            attributes[choice.attribute] = twin
+            requests = self._requests(attributes, {choice.attribute: refined})
+            settled = self._settled(requests)
+            if settled is None:
+                return False
+            self.drops, summaries = settled
+            for one, summary in zip(requests, summaries, strict=True):
+                state = self.states[one.number]
+                state.smallest, state.worst = summary.smallest, summary.worst
+        for number, size in fewest.items():
+            self.states[number].smallest = size
         return True
 
     def _accept_households(self, component: Component, choice: Choice, twin: Attribute) -> dict[int, int] | None:
@@ -335,10 +338,13 @@ class _Search:
         """The smallest group and the worst figures of every quasi-identifier; counted once more if records may drop."""
         if not self.allowed:
             return tuple(state.smallest for state in self.states), tuple(state.worst for state in self.states)
-        gone, found = self.drops.records, self.table.summaries(self._requests(self.attributes, {}), self.drops)
+        requests = self._requests(self.attributes, {})
+        gone, found = self.drops.records, self.table.summaries(requests, self.drops)
         if gone > self.allowed or any(one.lost or self.table.rows - one.records != gone for one in found):
             raise DpmaskError(
                 "TopDownRefinement: the last count of all groups found some that are too small, or not the records "
                 "that should remain. Nothing is released; please report this."
             )
-        return tuple(one.smallest for one in found), tuple(one.worst for one in found)
+        homes = self.states[len(requests) :]  # those of households come last, and drop nobody here
+        pairs = [*((one.smallest, one.worst) for one in found), *((one.smallest, one.worst) for one in homes)]
+        return tuple(size for size, _ in pairs), tuple(worst for _, worst in pairs)

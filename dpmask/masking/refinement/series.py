@@ -21,7 +21,7 @@ from dpmask.engine.limits import current_limits
 from dpmask.errors import PolicyRefusal
 from dpmask.kernels.arrays import Counts
 from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
-from dpmask.kernels.series import PastGroups, PastRelease, People, Touched, TrueSizes, nested
+from dpmask.kernels.series import PastGroups, PastRelease, SeriesPeople, Touched, TrueSizes, nested
 from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.attributes import Attribute, Candidate
 from dpmask.masking.refinement.columns import WHO, MaskedColumn
@@ -69,7 +69,7 @@ class Series:
         count = partial(_counted, encoders, self.beside, self.people)
         found = table.select(wanted).reduce(count, _added, f"{WHO}: series")
         values = grouped(found.values).numbers()
-        people = People(found.codes, values, int(values.max()) + 1, found.blocks, found.counts)
+        people = SeriesPeople(found.codes, values, int(values.max()) + 1, found.blocks, found.counts)
         held = [np.isin(np.arange(self.people.number + 1), list(one.holds)) for one in self.releases]
         lows = [tuple(column.frozen_lows(one.cuts[name]) for name, column in zip(names, columns, strict=True))
                 for one in self.releases]  # fmt: skip

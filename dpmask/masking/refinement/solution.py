@@ -11,8 +11,8 @@ from dpmask.kernels.refinement.cells import NOTHING_SENSITIVE, Sensitive
 from dpmask.kernels.refinement.dropped import Drops
 from dpmask.kernels.refinement.effects import Effects
 from dpmask.masking.refinement.attributes import Attribute, Candidate
-from dpmask.masking.refinement.blocks import Request
 from dpmask.masking.refinement.households import HouseholdCount
+from dpmask.masking.refinement.requests import Request
 from dpmask.table.sensitive import Limit
 
 
@@ -60,7 +60,7 @@ class Choice(NamedTuple):
     lost: int
 
 
-class Taken(NamedTuple):
+class TakenRefinement(NamedTuple):
     """A refinement that was taken, and the smallest group after it."""
 
     choice: Choice
@@ -81,7 +81,7 @@ class RefinementSolution(NamedTuple):
     given up for households, by attribute, node and slot.
     """
 
-    taken: tuple[Taken, ...]
+    taken: tuple[TakenRefinement, ...]
     attributes: list[Attribute]
     smallest: tuple[int, ...]
     worst: tuple[Floats, ...]

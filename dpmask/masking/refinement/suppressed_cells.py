@@ -10,8 +10,8 @@ import numpy as np
 
 from dpmask.kernels.arrays import Counts, Flags, Floats
 from dpmask.kernels.keys import RowKeys
-from dpmask.kernels.refinement.cells import Integers, keys_of
 from dpmask.kernels.refinement.dropped import places_among
+from dpmask.kernels.refinement.grouping import Integers, keys_of
 from dpmask.kernels.refinement.local import Columns
 from dpmask.lake.reading import Rows
 from dpmask.masking.refinement.columns import lower, lowest_values

@@ -21,42 +21,42 @@ from dpmask.table.new_columns import NewColumn, text_column
 from dpmask.table.taxonomy import Branch
 
 
-class _Node(NamedTuple):
+class _TreeNode(NamedTuple):
     """A node: its label, None for missing values, its codes, its children, what it lost, whether it may be cut."""
 
     label: str | None
     low: int
     high: int
-    children: tuple[_Node, ...] = ()
+    children: tuple[_TreeNode, ...] = ()
     lost: float = 0.0
     cut: bool = False
 
 
-def _root(column: MaskedColumn) -> _Node:
+def _root(column: MaskedColumn) -> _TreeNode:
     """The tree of a column; a missing value, if there is any, has the last code."""
     encoder = column.encoder
     values = encoder.size - encoder.missing
-    missing = (_Node(None, values, values + 1),) if encoder.missing else ()
+    missing = (_TreeNode(None, values, values + 1),) if encoder.missing else ()
     if column.domain is not None:
-        numbers = _Node(SUPPRESSED, 0, values, cut=True)
-        return _Node(SUPPRESSED, 0, encoder.size, (numbers, *missing), 1.0) if missing else numbers
+        numbers = _TreeNode(SUPPRESSED, 0, values, cut=True)
+        return _TreeNode(SUPPRESSED, 0, encoder.size, (numbers, *missing), 1.0) if missing else numbers
     if column.tree is None:
         names = column.names
-        each = [_Node(None if code == values else names[code], code, code + 1) for code in range(encoder.size)]
-        return _Node(SUPPRESSED, 0, encoder.size, tuple(each), 1.0)
+        each = [_TreeNode(None if code == values else names[code], code, code + 1) for code in range(encoder.size)]
+        return _TreeNode(SUPPRESSED, 0, encoder.size, tuple(each), 1.0)
     whole = _of_branch(column.tree, 0, values)
     if not missing:
         return whole
-    return _Node(column.tree.value, 0, encoder.size, (*(whole.children or (whole,)), *missing), 1.0)
+    return _TreeNode(column.tree.value, 0, encoder.size, (*(whole.children or (whole,)), *missing), 1.0)
 
 
-def _of_branch(branch: Branch, low: int, values: int) -> _Node:
+def _of_branch(branch: Branch, low: int, values: int) -> _TreeNode:
     below, begin = [], low
     for child in branch.children:
         below.append(_of_branch(child, begin, values))
         begin += child.leaves
     lost = branch.leaves / values if branch.leaves > 1 else 0.0
-    return _Node(branch.value, low, low + branch.leaves, tuple(below), lost)
+    return _TreeNode(branch.value, low, low + branch.leaves, tuple(below), lost)
 
 
 class Labelled(NamedTuple):

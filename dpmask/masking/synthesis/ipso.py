@@ -32,7 +32,7 @@ from dpmask.kernels.regression.least_squares import inverted, lower_root
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.synthesis.values import Draws, FittedSynthesis, SynthesisMethod
-from dpmask.parameters import require_choice
+from dpmask.parameters import Names, require_choice
 from dpmask.table.table import Table
 
 _DESCRIPTIONS = {
@@ -76,8 +76,8 @@ class IPSO(SynthesisMethod["FittedIPSO"]):
     """
 
     variant: str
-    dependents: tuple[str, ...]
-    independents: tuple[str, ...]
+    dependents: Names
+    independents: Names
     weight: str | None = None
     bounds: tuple[str, ...] = ()
     nulls: str = "refuse"
@@ -96,7 +96,7 @@ class IPSO(SynthesisMethod["FittedIPSO"]):
     def fit_table(self, table: Table, key: Subkey) -> FittedIPSO:
         """Find the regression of the table, and that of the draws."""
         design = self.design(table)
-        draws = Draws(self.dependents if self.variant != "A" else (), key.subkey("residuals"))
+        draws = Draws(self.masks if self.variant != "A" else (), key.subkey("residuals"))
         recipe = self._recipe(regress(table, design, draws), draws)
         return FittedIPSO(self, key, *self.synthesised(table, design, recipe, [self.dependents], [1]))
 
@@ -204,6 +204,22 @@ class FittedIPSO(FittedSynthesis):
             f"2003): {description}, but for rounding. What that regression does not say of the data is not in these "
             f"values.{self._finishing()}"
         )
+
+    def for_analysts(self) -> list[str]:
+        """Which regressions are those of the originals."""
+        names, given = ", ".join(self.method.dependents), ", ".join(self.method.independents)
+        weighted = f", weighted by {self.method.weight}" if self.method.weight else ""
+        spread = {
+            "A": "Residuals are gone: variances are too small, R^2 is 1, and tests of these regressions mean nothing",
+            "B": "Residual variances, standard errors and variances are right but for chance",
+            "C": "Residual variances, standard errors, R^2, variances and correlations are those of the originals, too",
+        }[self.method.variant]
+        return [
+            f"Linear regressions of {names} on {given} (all of them, together{weighted}) have the coefficients of the "
+            f"originals, but for rounding{' and bounds' if self.method.bounds else ''}, and totals and means are kept. "
+            f"{spread}. Everything else of {names} is made up: single values, tails, curves, interactions, and what "
+            "they have to do with other columns."
+        ]
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""

@@ -27,6 +27,7 @@ import numpy as np
 
 from dpmask.clustering.design import Design, Units
 from dpmask.clustering.fuzzy_c_regression import FuzzyCRegression, ModelSolution, fit_models
+from dpmask.engine.collection import merge_each
 from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError
 from dpmask.kernels.arrays import Floats, Integers
@@ -34,12 +35,12 @@ from dpmask.kernels.regression.gram import errors_at, values_at
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.synthesis.values import Draws, FittedSynthesis, Synthesiser, SynthesisMethod
-from dpmask.parameters import require_flag, require_integer
+from dpmask.parameters import Names, require_flag, require_integer
 from dpmask.table.table import Table
 
 _LEAST = 10
 _PER_COEFFICIENT = 2
-_SECONDS, _OVERHEAD = 5e-10, 100
+_SECONDS, _OVERHEAD = 4e-10, 50
 """What plans count for each record, model, pass and product; see tests/benchmarks/bench_regression.py."""
 _PASSES = 30
 _COLUMNS = 2
@@ -82,8 +83,8 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
 
     """
 
-    dependents: tuple[str, ...]
-    independents: tuple[str, ...]
+    dependents: Names
+    independents: Names
     clusters: int
     joint: bool = False
     minimum_size: int | None = None
@@ -107,7 +108,8 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
         """What it runs; where columns let the centres of the start fall together, sharper ones are taken."""
         start = (Task("fuzzy", 2.0), Task("memberships", 2.0), Task("starts"))
         sharper = (Task(name, m) for name in ("fuzzy", "memberships") for m in (1.5, 1.25, 1.1))
-        return KernelUse((Task("regression"), *start), (*sharper, Task("labels"), Task("normals")))
+        noise = (Task("normals"),) if self.residual_noise else ()
+        return KernelUse((Task("regression"), *start, *noise), (*sharper, Task("labels")))
 
     @property
     def groups(self) -> list[list[int]]:
@@ -124,9 +126,10 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
     def fit_table(self, table: Table, key: Subkey) -> FittedRegressionSynthesis:
         """Find the models, dissolve small ones, and measure the result."""
         design = self.design(table)
+        least = self.minimum_size or max(_LEAST, _PER_COEFFICIENT * design.width)
+        self._require_records(table.rows, least)
         models = FuzzyCRegression(clusters=self.clusters, nulls="drop" if self.nulls == "keep" else "refuse")
         solutions = fit_models(models, table, design, self.groups, key.subkey("models"))
-        least = self.minimum_size or max(_LEAST, _PER_COEFFICIENT * design.width)
         parts = [
             DependentModels(group, self._large(one, least)) for group, one in zip(self.groups, solutions, strict=True)
         ]
@@ -137,13 +140,16 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
         synthesised = self.synthesised(table, design, recipe, names, [len(part.models) for part in parts])
         return FittedRegressionSynthesis(self, key, *synthesised, least)
 
-    def _large(self, solution: ModelSolution, least: int) -> Floats:
-        """The models that enough records are nearest to. The others' records only add to these: one pass is enough."""
-        if solution.sizes.sum() < least:
+    def _require_records(self, records: int, least: int) -> None:
+        if records < least:
             raise InputError(
                 f"{self.who}: models of at least {least} records need as many without missing values; there are "
-                f"{solution.sizes.sum()}. Lower minimum_size, or take fewer independents."
+                f"{records}. Lower minimum_size, or take fewer independents."
             )
+
+    def _large(self, solution: ModelSolution, least: int) -> Floats:
+        """The models that enough records are nearest to. The others' records only add to these: one pass is enough."""
+        self._require_records(int(solution.sizes.sum()), least)
         large = solution.sizes >= least
         if not large.any():
             large[solution.sizes.argmax()] = True
@@ -214,7 +220,7 @@ class _Residuals(NamedTuple):
 def _with_noise(table: Table, design: Design, parts: Sequence[DependentModels]) -> list[DependentModels]:
     """The parts with the roots of their models' residual covariances, from one pass."""
     rows, label = table.select(design.all_columns), f"{design.who}: residuals"
-    found = rows.reduce(partial(_residuals, design, parts), _plus, label)
+    found = rows.reduce(partial(_residuals, design, parts), partial(merge_each, _Residuals.plus), label)
     return [part._replace(factors=one.roots(design.width)) for part, one in zip(parts, found, strict=True)]
 
 
@@ -233,10 +239,6 @@ def _part_residuals(part: DependentModels, units: Units) -> _Residuals:
     return _Residuals(products, np.array([weight.sum() for _, weight in own]), sizes)
 
 
-def _plus(left: list[_Residuals], right: list[_Residuals]) -> list[_Residuals]:
-    return [one.plus(two) for one, two in zip(left, right, strict=True)]
-
-
 def _used(synthesiser: Synthesiser, rows: Rows) -> list[Integers]:
     """How many of a block's records use each model, for each group of dependents."""
     recipe = synthesiser.recipe
@@ -244,10 +246,6 @@ def _used(synthesiser: Synthesiser, rows: Rows) -> list[Integers]:
     units = synthesiser.design.units(rows)
     labels = recipe.labels(units.of(units.counted))
     return [np.bincount(one, minlength=len(part.models)) for one, part in zip(labels, recipe.parts, strict=True)]
-
-
-def _added(left: list[Integers], right: list[Integers]) -> list[Integers]:
-    return [one + other for one, other in zip(left, right, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -260,7 +258,9 @@ class FittedRegressionSynthesis(FittedSynthesis):
     def require_promises(self, table: Table) -> None:
         """Count the records of each model again, too: one that fewer use shows them."""
         super().require_promises(table)
-        counts = table.select(self.inputs).reduce(partial(_used, self.synthesiser), _added, f"{self.who}: models")
+        counts = table.select(self.inputs).reduce(
+            partial(_used, self.synthesiser), partial(merge_each, np.add), f"{self.who}: models"
+        )
         few = [one for part in counts for one in part if 0 < one < self.minimum_size]
         if few:
             raise InputError(
@@ -280,6 +280,21 @@ class FittedRegressionSynthesis(FittedSynthesis):
             f"Cano and Torra 2009; models {sets}; no model has fewer than {self.minimum_size} records). Means and the "
             f"relations that the models hold are nearly kept.{spread}{self._finishing()}"
         )
+
+    def for_analysts(self) -> list[str]:
+        """What models keep, and what is made up."""
+        method = self.method
+        names, given = ", ".join(method.dependents), ", ".join(method.independents)
+        spread = (
+            "Variances are nearly those of the originals"
+            if method.residual_noise
+            else "Variances are too small, and R^2 and correlations with the independents too large"
+        )
+        return [
+            f"{names} are synthetic. Totals and means, and relations to {given} that {method.clusters} linear models "
+            f"show, are nearly those of the originals, and none is exact. {spread}; relations to other columns, tails "
+            "and single values are not those of the data, and tests are too sure: they take drawn values for observed."
+        ]
 
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""

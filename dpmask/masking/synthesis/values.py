@@ -19,7 +19,7 @@ from dpmask.kernels.arrays import Floats, Integers
 from dpmask.lake.reading import Rows
 from dpmask.masking.method import Fitted, FittedMethod, Method
 from dpmask.masking.synthesis.figures import SynthesisFigures, SynthesisSums, SyntheticValues, synthesis_figures
-from dpmask.parameters import require_choice, require_columns, require_texts
+from dpmask.parameters import Names, require_choice, require_columns, require_texts
 from dpmask.results import Plain, Result
 from dpmask.table.checks import require_complete_by_footers
 from dpmask.table.columns import floats, require_numeric, rounding_step, type_range, with_missing
@@ -115,8 +115,8 @@ class Synthesiser(NamedTuple):
 class SynthesisMethod(Method[Fitted], ABC):
     """What methods share that replace ``dependents`` by what ``independents`` say of them."""
 
-    dependents: tuple[str, ...]
-    independents: tuple[str, ...]
+    dependents: Names
+    independents: Names
     weight: str | None
     bounds: tuple[str, ...]
     nulls: str
@@ -128,7 +128,7 @@ class SynthesisMethod(Method[Fitted], ABC):
     @property
     def masks(self) -> tuple[str, ...]:
         """The columns it masks."""
-        return self.dependents
+        return tuple(self.dependents)
 
     @property
     def reads(self) -> tuple[str, ...]:
