@@ -39,6 +39,8 @@ MEASURES = {
 }
 """Every measure that a job may name, and the module whose ``MEASURE`` describes it."""
 LOSSES = {name: place for name, place in MEASURES.items() if place.startswith(_LOSS)}
+CONSISTENCY = "consistency"
+"""The measure that every job takes of the numbers that it masks."""
 RISKS = {name: place for name, place in MEASURES.items() if place.startswith(_RISK)}
 
 

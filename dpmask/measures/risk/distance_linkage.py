@@ -11,7 +11,8 @@ masked table dropped is not linked. Intruders:
     mahalanobis  all columns known, and how the mask moves them: (x - x')' (S + 1e-6 tr(S)/t I)^-1 (x - x') with
                  S = Var(x - x') (Torra, Abowd and Domingo-Ferrer 2006); values that are no plain numbers enter by
                  their mean squared gap. Where nothing moved, S = 0, it is the Euclidean distance
-    joint        all columns at once, each by what it tells: the likelihood ratio (kernels/linkage/likelihood.py)
+    joint        all columns at once, weighed by how informative each is (kernels/linkage/likelihood.py)
+    ranks        the same, numbers by their ranks and zeros that stayed as one pattern (linkage_ranks.py)
     assignment   the strongest of these, who also knows that no two records have one masked record: an optimal
                  assignment one to one, of all records or in crowds of a sample (linkage_one_to_one.py)
 
@@ -27,9 +28,8 @@ million of the records attacked, or as many as a block has.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -48,8 +48,8 @@ from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, timed
 from dpmask.measures.risk.linkage_attack import LinkageAttack, linked
 from dpmask.measures.risk.linkage_crowd import SAMPLE, CrowdFindings, crowd_findings
-from dpmask.measures.risk.linkage_metrics import Learnt, first_columns, first_pass, joint, mahalanobis
-from dpmask.measures.risk.linkage_one_to_one import ASSIGNED, OneToOne, assigned_share, one_to_one
+from dpmask.measures.risk.linkage_metrics import first_columns, first_pass, joint, mahalanobis
+from dpmask.measures.risk.linkage_one_to_one import OneToOne, assigned_share, one_to_one
 from dpmask.measures.risk.linkage_values import Points, Ranges, Values, categories
 from dpmask.parameters import require_columns, require_integer
 from dpmask.results import MORE_RISK, RATE, Exhibit, Interval, Risk, Term
@@ -88,6 +88,13 @@ class DistanceLinkage:
         return min(wanted, rows)
 
 
+class Compared(NamedTuple):
+    """How each column is compared, and how far apart all true pairs are: what two or three passes found."""
+
+    values: Sequence[Values]
+    moves: CovarianceSums
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinkageRisk(Risk):
     """Shares of attacked records linked to their own masked record, by several intruders; ``rate`` is the worst's."""
@@ -97,6 +104,7 @@ class LinkageRisk(Risk):
     by_known: float
     mahalanobis: float
     joint: float
+    ranks: float
     known: tuple[float, ...]  # what by_known is the mean of: the first column known, the first two, ...
     assignment: float
     assignment_error: float  # half the width of the 95 % interval of what assigning adds
@@ -104,10 +112,16 @@ class LinkageRisk(Risk):
     contributions: Mapping[str, float]
     crowd: int
     sampled: bool
+    riskiest: tuple[tuple[int, float], ...] = field(default=(), repr=False)
+    """The few records that the joint intruder is surest of, if it links any: their positions and chances."""
+    compared: Compared | None = field(default=None, repr=False, compare=False)
+    """What was compared, to explain these records."""
 
-    judged: ClassVar[tuple[str, ...]] = ("rate", "euclidean", "by_known", "mahalanobis", "joint", "assignment")
+    judged: ClassVar[tuple[str, ...]] = (
+        "rate", "euclidean", "by_known", "mahalanobis", "joint", "ranks", "assignment",
+    )  # fmt: skip
     shares: ClassVar[tuple[str, ...]] = judged
-    unreported: ClassVar[tuple[str, ...]] = ("parts", "sampled", "assignment_error")
+    unreported: ClassVar[tuple[str, ...]] = ("parts", "sampled", "assignment_error", "riskiest", "compared")
     exhibits: ClassVar[Mapping[str, Exhibit]] = {
         "contributions": Exhibit("numbers", "How much the joint rate falls without a column, among few records"),
         "worst_sets": Exhibit("numbers", "The worst small sets of known columns, among few records"),
@@ -138,10 +152,15 @@ class LinkageRisk(Risk):
             "Torra, Abowd and Domingo-Ferrer 2006, Using Mahalanobis distance-based record linkage",
         ),
         "joint": Term(
-            "Rate of an intruder who weighs all columns by how much each tells: the likelihood ratio of true pairs "
+            "Rate of an intruder who weighs all columns by how informative each is: the likelihood ratio of true pairs "
             "against pairs at random.",
             MORE_RISK,
             "Fellegi and Sunter 1969, A theory for record linkage",
+        ),
+        "ranks": Term(
+            "Rate of the joint intruder if numbers are compared by their ranks, and zeros that stayed as a pattern.",
+            MORE_RISK,
+            "dpmask explain distance_linkage",
         ),
         "assignment": Term(
             "Rate of the strongest of the other intruders if every record is assigned a masked one of its own, jointly "
@@ -176,7 +195,8 @@ class LinkageRisk(Risk):
         sampled = f" (95 % interval {low:.2%} to {high:.2%})" if self.sampled else ""
         return (
             f"Of {self.attacked:,} records attacked {self.rate:.2%}{sampled} are linked to their own masked record by "
-            f"the strongest intruder: {self.joint:.2%} by all columns at once, each by what it tells, "
+            f"the strongest intruder: {self.joint:.2%} by all columns, weighed by how informative each is, "
+            f"{self.ranks:.2%} by ranks, "
             f"{self.euclidean:.2%} by plain distances, {self.mahalanobis:.2%} by an intruder who knows how columns "
             f"were masked, {self.by_known:.2%} by one who knows some of them, {self.assignment:.2%} if each record is "
             f"assigned one of its own; guessing links {self.guessing:.2%}, and larger means more risk. "
@@ -253,9 +273,9 @@ def distance_linkage(
     names = [*asked.columns, *map(masked_name, asked.columns), POSITION, PRESENT]
     everybody = pairs.select(names)
     key, attacked = make_key(_WHO, seed=seed), asked.attacked(pairs.rows)
+    counts = {"linkage": attacked, "linkage crowd": SAMPLE, "linkage one to one": current_limits().assigned_records}
     chosen, sampled, few = (
-        _chosen(key.subkey(purpose), pairs.rows, count)
-        for purpose, count in (("linkage", attacked), ("linkage crowd", SAMPLE), ("linkage one to one", ASSIGNED))
+        sampled_positions(key.subkey(purpose), pairs.rows, count) for purpose, count in counts.items()
     )
     some = [one for one in (chosen, sampled, few) if one is not None]
     together = len(some) == 3 and attacked <= current_limits().attacked_records  # noqa: PLR2004
@@ -264,23 +284,24 @@ def distance_linkage(
     if not moves.rows:
         raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
     crowd = crowd_findings(values, moves, records, sampled)
-    intruders = _intruders(values, moves, crowd.learnt)
+    intruders = _intruders(values, moves, crowd)
     metrics = list({id(metric): metric for metric in intruders}.values())  # some of them may be the same
     links = linked(LinkageAttack(values, metrics, chosen), records, attacked, table, asked.columns, _WHO)
-    share = {id(metric): float(count) / attacked for metric, count in zip(metrics, links, strict=True)}
-    *known, euclidean, by_moves, joint_rate = (share[id(metric)] for metric in intruders)
-    present, worst = moves.rows / pairs.rows, max(intruders[-3:], key=lambda metric: share[id(metric)])
+    share = {id(metric): float(count) / attacked for metric, count in zip(metrics, links.right, strict=True)}
+    *known, euclidean, by_moves, by_rank, joint_rate = (share[id(metric)] for metric in intruders)
+    present, worst = moves.rows / pairs.rows, max(intruders[-4:], key=lambda metric: share[id(metric)])
     if few is None:
         added = OneToOne(assigned_share(values, worst, everybody) * present - share[id(worst)], 0.0)
     else:
         added = one_to_one(values, worst, few, records, everybody)
     assignment = min(max(share[id(worst)] + added.gain, 0.0), 1.0)
     return LinkageRisk(
-        rate=max(*known, euclidean, by_moves, joint_rate, assignment),
+        rate=max(*known, euclidean, by_moves, by_rank, joint_rate, assignment),
         euclidean=euclidean,
         by_known=sum(known) / len(known),
         mahalanobis=by_moves,
         joint=joint_rate,
+        ranks=by_rank,
         known=tuple(known),
         assignment=assignment,
         assignment_error=added.error,
@@ -288,27 +309,30 @@ def distance_linkage(
         contributions=_contributions(asked.columns, crowd, present),
         crowd=crowd.crowd,
         sampled=chosen is not None,
+        compared=Compared(values, moves),
+        riskiest=tuple(zip(links.riskiest.positions.tolist(), links.riskiest.chances.tolist(), strict=True)),
         guessing=present / table.rows,
         attacked=attacked,
     )
 
 
-def _chosen(key: Subkey, rows: int, count: int) -> NDArray[np.int64] | None:
+def sampled_positions(key: Subkey, rows: int, count: int) -> NDArray[np.int64] | None:
     """A keyed sample of positions; None for all of them."""
     return chosen_records(key, rows, count) if count < rows else None
 
 
-def _intruders(values: list[Values], moves: CovarianceSums, learnt: Learnt) -> list[Metric]:
-    """Who knows the first column, the first two, ...; then all of them: plainly, by what moved, and jointly."""
+def _intruders(values: list[Values], moves: CovarianceSums, crowd: CrowdFindings) -> list[Metric]:
+    """Who knows the first column, the first two, ...; then all: plainly, by what moved, by ranks, and jointly."""
     known = [first_columns(values[:count]) for count in range(1, min(len(values), _MOST_KNOWN) + 1)]
     whole = known[-1] if len(known) == len(values) else first_columns(values)
     by_moves = mahalanobis(whole, moves)
-    return [*known, whole, by_moves, whole if by_moves is whole else joint(values, learnt, range(len(values)))]
+    jointly = whole if by_moves is whole else joint(values, crowd.learnt, range(len(values)))
+    return [*known, whole, by_moves, crowd.ranks or jointly, jointly]
 
 
 def _contributions(columns: Sequence[str], crowd: CrowdFindings, present: float) -> dict[str, float]:
-    """How much the rate falls without each column, the most telling first."""
-    falls = {name: (crowd.rate - rate) * present for name, rate in zip(columns, crowd.without, strict=True)}
+    """How much the rate falls without a column, the most telling first."""
+    falls = {columns[one]: (crowd.rate - rate) * present for one, rate in crowd.without.items()}
     return dict(sorted(falls.items(), key=lambda item: -item[1]))
 
 
@@ -375,14 +399,15 @@ def _value(column: str, before: Mapping[str, _Number], after: Mapping[str, _Numb
     return Points(column, *scales)
 
 
-_ATTACK_SECONDS, _SETS_SECONDS, _SETS_OF = 1.4e-6, 1e-4, 5_000
-"""CPU of attacking one record in a table of two, which grows with the tree's depth, and of one known by few columns;
-from the passes "attack" and "few records" of the job household_income on 100,000 records."""
+_VALUE_SECONDS, _ATTACK_SECONDS, _PAIR_SECONDS = 1.2e-7, 2.8e-6, 1.15e-11
+"""CPU of a column: of each record, of each one attacked, and of each pair, of which few are compared: every block has a
+tree of its own. From the ready jobs with 1e5 and 1e6 people."""
 
 
 def _work(parameters: Mapping[str, Any], rows: int) -> float:
     attacked = min(parameters.get("sample") or _SAMPLE, rows)
-    return attacked * _ATTACK_SECONDS * math.log2(rows + 1) + min(_SETS_OF, attacked) * _SETS_SECONDS
+    each = _VALUE_SECONDS * rows + (_ATTACK_SECONDS + _PAIR_SECONDS * rows) * attacked
+    return each * len(parameters["columns"])
 
 
 MEASURE = Measure(
@@ -391,5 +416,5 @@ MEASURE = Measure(
     passes=5,
     check=_check,
     work=_work,
-    kernels=KernelUse((Task("linkage"),)),
+    kernels=KernelUse((Task("linkage"),), (Task("crowds"),)),
 )

@@ -14,7 +14,7 @@ from dpmask.kernels.groups import (
     Bounds,
     GroupCells,
     Groups,
-    Sensitive,
+    SensitiveShares,
     Spread,
     cells,
     join_cells,
@@ -31,7 +31,7 @@ from dpmask.table.distinct_rows import DistinctRows, distinct_rows
 from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.encoders.category import count_texts
 from dpmask.table.encoders.interval import interval_parts, is_ordered
-from dpmask.table.label_sets import AsReleased, LabelSets, is_told, overlap
+from dpmask.table.label_sets import AsReleased, LabelSets, is_informative, overlap
 from dpmask.table.matching import MatchedRecords, added, matched_rows, row_source, size_histogram
 from dpmask.table.row_keys import row_keys
 from dpmask.table.table import Table
@@ -50,7 +50,7 @@ def matched_groups(
     table: Table,
     quasi: Sequence[str],
     suppressed: Sequence[str],
-    beside: Mapping[str, tuple[CodeEncoder, Sensitive]],
+    beside: Mapping[str, tuple[CodeEncoder, SensitiveShares]],
     bounds: Bounds,
     who: str,
 ) -> MatchedGroups:
@@ -67,7 +67,7 @@ _Matched = tuple[dict[int, int], tuple[Spread, ...]]
 
 
 def _summarised(
-    columns: tuple[tuple[int, Sensitive], ...], bounds: Bounds, rows: PartialRows, counts: Counts
+    columns: tuple[tuple[int, SensitiveShares], ...], bounds: Bounds, rows: PartialRows, counts: Counts
 ) -> _Matched:
     sizes = counts[:, : columns[0][0] if columns else 1].sum(axis=1)
     spreads, low = [], 0
@@ -102,15 +102,15 @@ class GroupTask:
     encoders: Mapping[str, CodeEncoder]
     k: int
     bounds: Bounds
-    before: Mapping[str, Sensitive]
-    after: Mapping[str, Sensitive]
+    before: Mapping[str, SensitiveShares]
+    after: Mapping[str, SensitiveShares]
     labels: tuple[AsReleased, ...]
     register: bool = True
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def matched_by(self) -> tuple[str, ...]:
         """The columns that released records are matched by."""
-        silent = {one.column for one in self.labels if self.register and not is_told(one.sets)}
+        silent = {one.column for one in self.labels if self.register and not is_informative(one.sets)}
         return tuple(name for name in self.quasi if name not in silent)
 
     def measured(self, original: Table, masked: Table) -> BothGroups:
@@ -153,14 +153,14 @@ def _split_original(task: GroupTask, shards: int, rows: Rows) -> list[_Register]
     labelled = distinct.rows
     for label in task.labels:
         labelled = label.replaced(labelled)
-    mapped = _split_distinct(task.told, shards, distinct._replace(rows=labelled))
+    mapped = _split_distinct(task.matched_by, shards, distinct._replace(rows=labelled))
     return [_Register(*pair) for pair in zip(found, mapped, strict=True)]
 
 
 def _split_masked(task: GroupTask, shards: int, rows: Rows) -> list[GroupCells]:
     if task.encoders:
-        return _split(task, task.told, shards, rows)
-    return _split_distinct(task.told, shards, distinct_rows(rows, task.quasi))
+        return _split(task, task.matched_by, shards, rows)
+    return _split_distinct(task.matched_by, shards, distinct_rows(rows, task.quasi))
 
 
 def _gather(task: GroupTask, before: list[_Register], after: list[GroupCells]) -> BothGroups:

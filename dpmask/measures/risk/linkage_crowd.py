@@ -14,12 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.engine.collection import Collection
+from dpmask.engine.limits import current_limits
 from dpmask.kernels.arrays import Integers
 from dpmask.kernels.covariance import CovarianceSums
-from dpmask.kernels.linkage.nearest import Masked, as_close, true_radii
+from dpmask.kernels.linkage.nearest import Masked, Metric, as_close, true_radii
 from dpmask.lake.reading import Rows
 from dpmask.measures.risk.linkage_attack import Pairs, chosen_rows, pairs_of
 from dpmask.measures.risk.linkage_metrics import Learnt, joint, learn
+from dpmask.measures.risk.linkage_ranks import by_ranks
 from dpmask.measures.risk.linkage_values import Values
 from dpmask.table.columns import floats
 from dpmask.table.pairs import POSITION
@@ -28,13 +30,15 @@ SAMPLE = 20_000
 """Pairs that are enough to learn from."""
 CROWD = 5_000
 """Masked records among which columns are compared."""
-_ATTACKED = 1_000
 _LARGEST_SET = 3
 _WIDTH = 4  # sets of one size that are made larger
 _COLUMNS = 10  # that small sets are made of
+_COMPARED = 1_000_000
+"""Work of all attacks without one column, each of which grows with the square of how many are known: of more than a
+hundred columns only the most telling are left out."""
 
 
-class _Crowd(NamedTuple):
+class Crowd(NamedTuple):
     """Pairs, and their positions."""
 
     positions: Integers
@@ -45,9 +49,10 @@ class CrowdFindings(NamedTuple):
     """What a sample of pairs came to; rates are among ``crowd`` records."""
 
     learnt: Learnt
+    ranks: Metric | None
     crowd: int
     rate: float
-    without: tuple[float, ...]  # the rate without each of the columns
+    without: dict[int, float]  # the rate without a column
     sets: tuple[tuple[tuple[int, ...], float], ...]  # the worst set of each size
 
 
@@ -55,29 +60,32 @@ def crowd_findings(
     values: Sequence[Values], moves: CovarianceSums, records: Collection[Rows], chosen: Integers | None
 ) -> CrowdFindings:
     """What the chosen pairs tell, or all of them."""
+    attacked = current_limits().compared_by_few
 
     def found() -> CrowdFindings:
-        crowd = records.persist_joined(partial(_part, values, chosen), _joined, "linkage: sample")
-        (findings,) = crowd.map(partial(_findings, values, moves), "linkage: few records")
+        crowd = records.persist_joined(partial(crowd_part, values, chosen), joined_crowd, "linkage: sample")
+        (findings,) = crowd.map(partial(_findings, values, moves, attacked), "linkage: few records")
         return findings
 
     return records.as_one_pass(found, "linkage: sample")
 
 
-def _part(values: Sequence[Values], chosen: Integers | None, rows: Rows) -> _Crowd:
+def crowd_part(values: Sequence[Values], chosen: Integers | None, rows: Rows) -> Crowd:
+    """The chosen pairs of a block."""
     kept = chosen_rows(rows, chosen)
-    return _Crowd(floats(kept, POSITION).astype(np.int64), pairs_of(values, kept))
+    return Crowd(floats(kept, POSITION).astype(np.int64), pairs_of(values, kept))
 
 
-def _joined(parts: Sequence[_Crowd]) -> _Crowd:
+def joined_crowd(parts: Sequence[Crowd]) -> Crowd:
+    """Those of all blocks, in the order of positions."""
     positions = np.concatenate([one.positions for one in parts])
     order = np.argsort(positions)
     points, ranges, masked = zip(*(one.pairs for one in parts), strict=True)
     columns = [np.concatenate(some, axis=1)[:, order] for some in (points, ranges, *zip(*masked, strict=True))]
-    return _Crowd(positions[order], Pairs(columns[0], columns[1], Masked(*columns[2:])))
+    return Crowd(positions[order], Pairs(columns[0], columns[1], Masked(*columns[2:])))
 
 
-def _some(pairs: Pairs, count: int) -> Pairs:
+def some_pairs(pairs: Pairs, count: int) -> Pairs:
     """At most so many of the pairs, evenly spread."""
     rows = pairs.points.shape[1]
     kept = np.unique(np.linspace(0, rows - 1, min(count, rows)).astype(np.int64))
@@ -100,27 +108,36 @@ class _CrowdAttack(NamedTuple):
         return float(np.where(found > 0, 1.0 / np.maximum(found, 1), 0.0).mean())
 
 
-def _findings(values: Sequence[Values], moves: CovarianceSums, sample: _Crowd) -> CrowdFindings:
+def _findings(values: Sequence[Values], moves: CovarianceSums, attacked: int, sample: Crowd) -> CrowdFindings:
     learnt, every = learn(values, sample.pairs, moves), tuple(range(len(values)))
-    crowd = _some(sample.pairs, CROWD)
-    attack = _CrowdAttack(values, learnt, _some(crowd, _ATTACKED), crowd.masked)
+    crowd = some_pairs(sample.pairs, CROWD)
+    attack = _CrowdAttack(values, learnt, some_pairs(crowd, attacked), crowd.masked)
     rate = attack.rate(every)
     singles: dict[tuple[int, ...], float] = {(one,): rate if len(every) == 1 else attack.rate((one,)) for one in every}
-    without = tuple(attack.rate([other for other in every if other != one]) if len(every) > 1 else 0.0 for one in every)
-    return CrowdFindings(learnt, crowd.points.shape[1], rate, without, _worst_sets(attack, singles))
+    left_out = every if len(every) ** 3 <= _COMPARED else _telling(singles, max(_COLUMNS, _COMPARED // len(every) ** 2))
+    without = {
+        one: attack.rate([other for other in every if other != one]) if len(every) > 1 else 0.0 for one in left_out
+    }
+    by_rank = by_ranks(values, sample.pairs, moves, learnt)
+    return CrowdFindings(learnt, by_rank, crowd.points.shape[1], rate, without, _worst_sets(attack, singles))
 
 
 def _worst_sets(
     attack: _CrowdAttack, singles: dict[tuple[int, ...], float]
 ) -> tuple[tuple[tuple[int, ...], float], ...]:
     """The worst set of 1, 2 and 3 columns: the worst ones of a size are made larger by each of the telling columns."""
-    telling = [one for (one,) in _worst(singles)[:_COLUMNS]]
+    telling = _telling(singles, _COLUMNS)
     level, found = singles, [(_worst(singles)[0], max(singles.values()))]
     while len(found) < min(_LARGEST_SET, len(singles) - 1):
         larger = {tuple(sorted({*some, one})) for some in _worst(level)[:_WIDTH] for one in telling if one not in some}
         level = {some: attack.rate(some) for some in sorted(larger)}
         found.append((_worst(level)[0], max(level.values())))
     return tuple(found)
+
+
+def _telling(singles: dict[tuple[int, ...], float], most: int) -> list[int]:
+    """The columns that link most records alone, at most so many."""
+    return [one for (one,) in _worst(singles)[:most]]
 
 
 def _worst(rates: dict[tuple[int, ...], float]) -> list[tuple[int, ...]]:

@@ -121,13 +121,32 @@ def learn(values: Sequence[Values], pairs: Pairs, moves: CovarianceSums) -> Lear
     return Learnt(pair_moments(pairs.points, pairs.masked.points), np.array(weights))
 
 
+def some_columns(values: Sequence[Values], columns: Sequence[int]) -> Metric:
+    """The Euclidean distance over some of the columns."""
+    plain = first_columns(values)
+    points, ranges = _places(values, columns)
+    return Metric(
+        len(points), None, plain.scale[ranges], plain.least[ranges], plain.cap[ranges], chosen=(points, ranges)
+    )
+
+
+def by_some(values: Sequence[Values], learnt: Learnt | None, columns: Sequence[int]) -> Metric:
+    """The joint intruder's metric over some of the columns; the plain one without anything learnt."""
+    return some_columns(values, columns) if learnt is None else joint(values, learnt, columns)
+
+
+def moved_nothing(values: Sequence[Values], moves: CovarianceSums) -> bool:
+    """Whether masking moved nothing: then there is nothing to learn from."""
+    plain = first_columns(values)
+    return mahalanobis(plain, moves) is plain
+
+
 def joint(values: Sequence[Values], learnt: Learnt, columns: Sequence[int]) -> Metric:
     """The likelihood ratio over some of the columns, numbers, categories and generalised ones at once."""
     plain = first_columns(values)
     points, ranges = _places(values, columns)
     weights = learnt.weights[ranges]
-    # who is outside of what nobody left is out, however near
-    least = np.where((weights == CERTAIN) & np.isinf(plain.cap[ranges]), CERTAIN, plain.least[ranges] * weights)
+    least = least_gaps(plain.least[ranges], plain.cap[ranges], weights)
     metric = Metric(
         len(points), None, plain.scale[ranges] * weights, least, plain.cap[ranges] * weights, chosen=(points, ranges)
     )
@@ -135,6 +154,11 @@ def joint(values: Sequence[Values], learnt: Learnt, columns: Sequence[int]) -> M
         return metric
     turn = likelihood_ratio(learnt.moments, points)
     return metric._replace(turn=turn.masked, known_turn=turn.known, shift=turn.shift)
+
+
+def least_gaps(least: Floats, cap: Floats, weights: Floats) -> Floats:
+    """How far at least who is outside is: out, however near, of what nobody left."""
+    return np.where((weights == CERTAIN) & np.isinf(cap), CERTAIN, least * weights)
 
 
 def _places(values: Sequence[Values], columns: Sequence[int]) -> tuple[Integers, Integers]:

@@ -35,8 +35,6 @@ from dpmask.table.columns import floats
 from dpmask.table.distinct_rows import distinct_rows
 from dpmask.table.pairs import POSITION, masked_name
 
-ASSIGNED = 2_000
-"""Records that are assigned one to one: together where there are no more, else each in its crowd."""
 _NORMAL = 1.96
 
 
@@ -116,7 +114,7 @@ def _alone(metric: Metric, records: MetricPairs) -> _CrowdedRecords:
 def _answer(values: Sequence[Values], metric: Metric, crowded: _CrowdedRecords, rows: Rows) -> Crowds:
     """Who of one block's pairs stands around each record: what is known of a pair is only read where it is near."""
     kept, bound = chosen_rows(rows, None), crowded.found.distance[:, -1]
-    distinct, members = distinct_rows(kept, [masked_name(one.column) for one in values])
+    distinct, members = distinct_rows(kept, [masked_name(one.column) for one in values], exact=False)
     low, high = metric.masked(released(values, distinct, masked_name))
     pairs_at = partial(_pairs_at, values, metric, kept)
     return crowds(metric, crowded.records, bound, low, high, members, pairs_at)

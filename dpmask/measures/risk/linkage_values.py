@@ -39,6 +39,11 @@ class Ruler(NamedTuple):
 
 
 _SAME_OR_NOT = Ruler(1.0, 0.0, 1.0)
+_NO_NUMBER = (math.nan, math.nan)
+
+
+def _zero(scale: Scale) -> float:
+    return float(scale.to_units(np.zeros(1))[0])
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,11 @@ class Points:
     masked: Scale
 
     rulers: Sequence[Ruler] = ()
+
+    @property
+    def zeros(self) -> tuple[float, float]:
+        """What zero is in the units of the point, before and after masking."""
+        return _zero(self.original), _zero(self.masked)
 
     def known(self, rows: Rows) -> list[Floats]:
         """The one point of each original record."""
@@ -82,6 +92,11 @@ class Ranges:
         """Labels are compared in the column's own units: what is inside must be so to the last digit."""
         value = Ruler(1.0, 0.0, math.inf) if self.masked else Ruler(1.0 / float(self.original.sd), _OUTSIDE, math.inf)
         return (value, _SAME_OR_NOT)
+
+    @property
+    def zeros(self) -> Sequence[tuple[float, float]]:
+        """What zero is in the units of each range, before and after masking; NaN for labels and flags."""
+        return ((_zero(self.original), _zero(self.masked)) if self.masked else _NO_NUMBER), _NO_NUMBER
 
     def known(self, rows: Rows) -> list[Floats]:
         """Each original record's value, NaN where missing, and whether it is."""
@@ -141,6 +156,7 @@ class Categories:
     sets: Mapping[str, tuple[float, float]]
 
     rulers: Sequence[Ruler] = (_SAME_OR_NOT,)
+    zeros: Sequence[tuple[float, float]] = (_NO_NUMBER,)
 
     def known(self, rows: Rows) -> list[Floats]:
         """The code of each original record's value."""

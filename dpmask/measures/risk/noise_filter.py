@@ -10,7 +10,7 @@ the released covariance less N is that of the originals, and the Wiener filter t
   record whose original most likely was theirs); or the nearest noisy value, if that finds more.
 
 The same without the filter stands beside each. Where the noise is a share of a stratum's deviation (``by``), or zeros
-have none (``zeros: keep``), the intruder knows it (noise_values.py): values are filtered in units of their strata, each
+have none (``zeros``), the intruder knows it (noise_values.py): values are filtered in units of their strata, each
 pattern of zeros by itself, and a record of other strata is nobody's.
 
 A sample of persons is linked, against all masked records; errors are over all complete records. Passes: two over both
@@ -19,15 +19,16 @@ tables, two more for strata. Memory per task: one block; the sample travels with
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, NamedTuple
+from functools import partial, reduce
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.constraints.strata import StratumColumn
+from dpmask.constraints.zeros import AUTO
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Flags, Floats
 from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
@@ -38,8 +39,9 @@ from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, n
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
+from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
-from dpmask.measures.risk.known_strata import KnownStrata, pair_with_strata
+from dpmask.measures.risk.known_strata import KnownStrata, known_zeros, pair_with_strata
 from dpmask.measures.risk.noise_values import NoisyValues, apart, noise_units, noisy_values, patterns
 from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.checks import require_spread
@@ -50,6 +52,8 @@ from dpmask.table.table import Frame
 _WHO = "noise_filter"
 _MOST_SAMPLED = 100_000
 _FEWEST = 2
+_WIDE, _TILE = 100, 4096
+"""From so many columns on, a block is read so many records at a time."""
 _HUANG = "Huang, Du and Chen 2005, Deriving private information from randomized data"
 
 
@@ -114,7 +118,7 @@ def noise_filter(
     scale: float,
     correlated: bool = False,
     by: Sequence[StratumColumn] = (),
-    zeros: str = "mask",
+    zeros: str = AUTO,
     by_masked: Sequence[str] = (),
     sample: int = 1000,
     seed: int = 0,
@@ -133,6 +137,7 @@ def noise_filter(
         Whether the noise has the correlations of the columns.
     by, zeros
         The strata whose deviations the noise is a share of, and whether zeros have none: the parameters of ``noise``.
+        "auto", the default: they have none in columns with many zeros, if all of these are still zero.
     by_masked
         Those of the strata's columns that were masked before: strata are of their masked values. In a job, by default
         those that an earlier step masks.
@@ -159,22 +164,42 @@ def noise_filter(
     pairs, strata = pair_with_strata(original, masked, columns, KnownStrata(by, zeros, by_masked), _WHO)
     names = [*columns, *map(masked_name, columns)]
     require_numeric(pairs.masked_schema, names, _WHO)
-    units = noise_units(pairs, columns, strata, zeros == "keep", _WHO)
-    both = pairs.select([*names, *strata.columns, POSITION]).transform(partial(noisy_values, tuple(columns), units))
-    first = both.reduce(partial(_first, sample, seed), partial(_merge_first, sample), f"{_WHO}: covariances")
+    units = noise_units(pairs, columns, strata, known_zeros(pairs, columns, zeros, _WHO), _WHO)
+    both = pairs.select([*names, *strata.columns, POSITION])
+    read, wide = partial(noisy_values, tuple(columns), units), len(columns) >= _WIDE
+    merge, look = partial(_merge_first, sample), partial(_first, sample, seed, correlated and units is not None, wide)
+    first = both.reduce(partial(_in_tiles, wide, read, merge, look), merge, f"{_WHO}: covariances")
     if first.after.complete < _FEWEST:
         raise InputError(f"{_WHO}: at least {_FEWEST} records must be complete before and after masking.")
     require_spread(first.before, columns, _WHO)
-    intruder = _Intruder(
-        first.after.mean, first.released, _noise(first, scale, correlated, units is not None), units is not None
-    )
+    intruder = _Intruder(first.after.mean, first.released, _noise(first, scale, correlated), units is not None)
     link = partial(_link, intruder, first.persons, first.before.sd)
-    return _result(both.reduce(link, _merge_links, f"{_WHO}: link"), first, len(columns))
+    linked = both.reduce(partial(_linked_block, wide, read, link), _merge_links, f"{_WHO}: link")
+    return _result(linked, first, len(columns))
 
 
-def _noise(first: _First, scale: float, correlated: bool, stratified: bool) -> Floats:
+def _in_tiles(
+    wide: bool,
+    read: Callable[[Rows], NoisyValues],
+    merge: Callable[[Any, Any], Any],
+    look: Callable[..., Any],
+    rows: Rows,
+) -> Any:
+    """What ``look`` finds in a block; one of many columns is read some records at a time."""
+    most = _TILE if wide else max(rows.num_rows, 1)
+    return reduce(merge, (look(read(rows.slice(at, most))) for at in range(0, max(rows.num_rows, 1), most)))
+
+
+def _linked_block(
+    wide: bool, read: Callable[[Rows], NoisyValues], link: Callable[..., Any], rows: Rows
+) -> list[_Links]:
+    filters: _Filters = {}
+    return cast("list[_Links]", _in_tiles(wide, read, _merge_links, partial(link, filters), rows))
+
+
+def _noise(first: _First, scale: float, correlated: bool) -> Floats:
     """The covariance of the noise; in units of strata it has the correlations of the originals as they are."""
-    if not (correlated and stratified):
+    if first.originals is None:
         return noise_covariance(first.released, scale, correlated)
     sd = np.sqrt(np.diag(first.originals.covariance) / np.diag(first.released))
     return noise_covariance(first.originals.covariance / np.outer(sd, sd), scale, correlated)
@@ -193,7 +218,7 @@ class _First(NamedTuple):
     """Moments of complete originals, covariances of their noisy values, and the persons attacked."""
 
     before: Moments
-    originals: CovarianceSums
+    originals: CovarianceSums | None  # where the noise has their correlations in units of strata
     after: CovarianceSums
     noisy: Floats  # columns x columns: how many records have noise in both
     persons: HashSample
@@ -204,14 +229,14 @@ class _First(NamedTuple):
         return self.after.products / np.maximum(self.noisy, 1.0)
 
 
-def _first(sample: int, seed: int, found: NoisyValues) -> _First:
+def _first(sample: int, seed: int, correlated: bool, wide: bool, found: NoisyValues) -> _First:
     persons = hash_sample(*position_words(found.positions, seed), np.concatenate([found.known, found.lines]), sample)
     noisy = (found.lines >= 0.0).astype(np.float64)
     return _First(
         column_moments(list(found.original)),
-        covariance_sums(list(found.original)),
-        covariance_sums(list(found.masked)),
-        noisy @ noisy.T,
+        covariance_sums(list(found.original), wide=wide) if correlated else None,
+        covariance_sums(list(found.masked), wide=wide),
+        np.full((len(noisy), len(noisy)), float(noisy.shape[1])) if noisy.all() else noisy @ noisy.T,
         persons,
     )
 
@@ -219,11 +244,15 @@ def _first(sample: int, seed: int, found: NoisyValues) -> _First:
 def _merge_first(sample: int, left: _First, right: _First) -> _First:
     return _First(
         merge_moments(left.before, right.before),
-        merge_covariance_sums(left.originals, right.originals),
+        left.originals and right.originals and merge_covariance_sums(left.originals, right.originals),
         merge_covariance_sums(left.after, right.after),
         left.noisy + right.noisy,
         merge_hash_samples(left.persons, right.persons, sample),
     )
+
+
+_Filters = dict[bytes, tuple[NoiseFilter, NoiseFilter]]
+"""By the columns that have noise: with many, each takes seconds."""
 
 
 class _Intruder(NamedTuple):
@@ -234,26 +263,31 @@ class _Intruder(NamedTuple):
     noise: Floats
     stratified: bool
 
-    def filters(self, there: Flags) -> tuple[NoiseFilter, NoiseFilter]:
-        """With and without filtering, of records with noise in these columns."""
-        mean, released, noise = self.mean[there], self.released[there][:, there], self.noise[there][:, there]
-        return wiener(mean, released, noise), unfiltered(mean, noise)
+    def filters(self, known: _Filters, there: Flags) -> tuple[NoiseFilter, NoiseFilter]:
+        """With and without filtering, of records with noise in these columns; ``known`` are those computed before."""
+        code = there.tobytes()
+        if code not in known:
+            mean, released, noise = self.mean[there], self.released[there][:, there], self.noise[there][:, there]
+            known[code] = wiener(mean, released, noise), unfiltered(mean, noise)
+        return known[code]
 
-    def estimates(self, masked: Floats, lines: Floats) -> tuple[Floats, Floats]:
+    def estimates(self, filters: _Filters, masked: Floats, lines: Floats) -> tuple[Floats, Floats]:
         """Originals by noisy values, with and without filtering; what has no noise is as it is."""
         found = masked.copy(), masked
         for there, records in patterns(lines):
             if there.any():
                 some = np.ix_(there, records)
-                found[0][some] = self.filters(there)[0].estimates(masked[some])
+                found[0][some] = self.filters(filters, there)[0].estimates(masked[some])
         return found
 
-    def turned(self, values: Sequence[Floats], lines: Floats) -> tuple[Floats, Floats]:
+    def turned(self, filters: _Filters, values: Sequence[Floats], lines: Floats) -> tuple[Floats, Floats]:
         """Values in spaces in which each filter errs alike in all directions, and strata are far apart."""
         found = np.zeros(values[0].shape), np.zeros(values[0].shape)
         for there, records in patterns(lines):
             some = np.ix_(there, records)
-            for turned, one, given in zip(found, self.filters(there) if there.any() else (), values, strict=False):
+            for turned, one, given in zip(
+                found, self.filters(filters, there) if there.any() else (), values, strict=False
+            ):
                 turned[some] = one.turned(given[some])
         if not self.stratified:
             return found
@@ -269,10 +303,10 @@ class _Links(NamedTuple):
     found: Nearest
 
 
-def _link(intruder: _Intruder, persons: HashSample, sd: Floats, found: NoisyValues) -> list[_Links]:
+def _link(intruder: _Intruder, persons: HashSample, sd: Floats, filters: _Filters, found: NoisyValues) -> list[_Links]:
     known, lines = np.split(persons.values, 2)
-    estimates = intruder.estimates(found.masked, found.lines)
-    records, queries = intruder.turned(estimates, found.lines), intruder.turned((known, known), lines)
+    estimates = intruder.estimates(filters, found.masked, found.lines)
+    records, queries = intruder.turned(filters, estimates, found.lines), intruder.turned(filters, (known, known), lines)
     each = zip(estimates, records, queries, strict=True)
     return [_linked(*one, persons.positions, found, sd) for one in each]
 

@@ -36,7 +36,9 @@ class NoiseUnits(NamedTuple):
     sd: Sequence[Floats]
 
 
-def noise_units(pairs: Table, columns: Sequence[str], strata: Strata, zeros: bool, who: str) -> NoiseUnits | None:
+def noise_units(
+    pairs: Table, columns: Sequence[str], strata: Strata, zeros: Sequence[str], who: str
+) -> NoiseUnits | None:
     """From two passes over the pairs; None where all values of a column have the same noise."""
     if not strata.classings and not zeros:
         return None

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpmask.engine.collection import Collection, exchange
+from dpmask.engine.collection import Collection, exchange, merge_each
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Counts, Floats
@@ -35,13 +35,13 @@ from dpmask.kernels.linkage.agreement import (
     Weighing,
     agreeing_pairs,
     as_bits,
+    cell_counts,
     cells_of,
     exact_patterns,
     hunt,
     hunted_records,
     join_meetings,
     split_meeting,
-    tally,
     without_first,
 )
 from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
@@ -146,7 +146,7 @@ def probabilistic_linkage(original: Frame, masked: Frame, *, columns: Sequence[s
 def _balanced(released: Table, edges: Mapping[str, Floats]) -> dict[str, Floats]:
     """The columns in an order in which the first ones cut the masked file into the most even shards."""
     names = list(edges)
-    counts = released.reduce(names, partial(_count_bins, edges), _add, f"{_WHO}: bins")
+    counts = released.reduce(names, partial(_count_bins, edges), partial(merge_each, np.add), f"{_WHO}: bins")
     largest = {name: int(one.max()) for name, one in zip(names, counts, strict=True)}
     return {name: edges[name] for name in sorted(names, key=lambda name: (largest[name], name))}
 
@@ -156,10 +156,6 @@ def _count_bins(edges: Mapping[str, Floats], columns: list[Floats]) -> list[Coun
         np.bincount(binned(values, cuts), minlength=bin_count(cuts))
         for values, cuts in zip(columns, edges.values(), strict=True)
     ]
-
-
-def _add(left: list[Counts], right: list[Counts]) -> list[Counts]:
-    return [one + two for one, two in zip(left, right, strict=True)]
 
 
 class _Patterns(NamedTuple):
@@ -242,7 +238,7 @@ class _Files(NamedTuple):
         """The share of originals that are linked to their own masked record."""
         weights = pattern_weights(m, counts.u, counts.originals)
         ranks = likelihood_ranks(weights.patterns)
-        weighing = Weighing(np.append(ranks, ranks.max() + 1), as_bits(np.flatnonzero(weights.telling).tolist(), 0))
+        weighing = Weighing(np.append(ranks, ranks.max() + 1), as_bits(np.flatnonzero(weights.informative).tolist(), 0))
         for column in range(1, self.columns):
             cells = self.moved(cells, partial(_hunted_without_first, weighing), column)
         return cells.reduce(partial(_last_hunt, weighing, counts.masked), add, f"{_WHO}: links") / counts.originals
@@ -263,7 +259,7 @@ def _split_masked(edges: list[Floats], shards: int, columns: list[Floats]) -> li
     bins = tuple(map(bin_count, edges))
     there = _present(columns)
     cells = cells_of([binned(y[there], cuts) for y, cuts in zip(columns, edges, strict=True)], bins)
-    return split_meeting(Meeting(NOBODY, tally(cells), bins), shards)
+    return split_meeting(Meeting(NOBODY, cell_counts(cells), bins), shards)
 
 
 def _halves(columns: list[Floats]) -> tuple[list[Floats], list[Floats]]:
@@ -298,7 +294,7 @@ def _hunted_without_first(weighing: Weighing, meeting: Meeting) -> Meeting:
 def _last_hunt(weighing: Weighing, everybody: int, meeting: Meeting) -> float:
     """Links to the own record: one of those that tie; of all, where nothing agrees."""
     hunted = hunt(meeting, weighing).hunted
-    nothing_agrees = hunted.pattern & weighing.telling == 0
+    nothing_agrees = hunted.pattern & weighing.informative == 0
     dropped = hunted.pattern == len(weighing.rank) - 1
     ties = np.where(nothing_agrees, everybody, hunted.ties)
     return float((hunted.records[~dropped] / ties[~dropped]).sum())

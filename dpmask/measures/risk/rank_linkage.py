@@ -10,7 +10,7 @@ known before and after. Two attacks:
 * ``windows``: of the masked records within the window of the known value in every column, one at random: the attack on
   swaps that a window bounds (Nin, Herranz and Torra 2008).
 
-Where values were swapped in strata (``by``), or zeros stay (``zeros: keep``), the strata of all records are taken as
+Where values were swapped in strata (``by``), or zeros stay (``zeros``), the strata of all records are taken as
 known, since every released value is somebody's in the register: ranks are those in a stratum, and a record of another
 stratum, or with a zero where the person has none, is nobody's.
 
@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 
 from dpmask.constraints.column_strata import ColumnStrata, column_strata
 from dpmask.constraints.strata import StratumColumn
+from dpmask.constraints.zeros import AUTO
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.arrays import Floats, Integers, stacked
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
 from dpmask.kernels.linkage.swapped import (
     Candidates,
@@ -50,7 +51,7 @@ from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.measures.risk.distance_linkage import DistanceLinkage, compared_values
-from dpmask.measures.risk.known_strata import KnownStrata, pair_with_strata
+from dpmask.measures.risk.known_strata import KnownStrata, known_zeros, pair_with_strata
 from dpmask.measures.risk.linkage_values import Points, Values
 from dpmask.results import MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.columns import floats, require_numeric
@@ -117,7 +118,7 @@ def rank_linkage(
     window: float,
     share: float = 1.0,
     by: Sequence[StratumColumn] = (),
-    zeros: str = "mask",
+    zeros: str = AUTO,
     by_masked: Sequence[str] = (),
     labels: Sequence[str] = (),
     sets: Mapping[str, Mapping[str, Sequence[object] | None]] | None = None,
@@ -137,7 +138,8 @@ def rank_linkage(
     share
         The share of the values that were swapped.
     by, zeros
-        The strata in which values were swapped, and whether zeros stayed: the parameters of ``swapping``.
+        The strata in which values were swapped, and whether zeros stayed: the parameters of ``swapping``. "auto", the
+        default: they did in columns that have many, if all of these are still zero.
     by_masked
         Those of the strata's columns that were masked before: strata are of their masked values. In a job, by default
         those that an earlier step masks.
@@ -172,7 +174,8 @@ def rank_linkage(
     )
     names = [*columns, *map(masked_name, columns)]
     require_numeric(pairs.masked_schema, names, _WHO)
-    strata = column_strata(pairs, columns, known_strata, zeros == "keep", fewest_values(window), _WHO)
+    kept = known_zeros(pairs, columns, zeros, _WHO)
+    strata = column_strata(pairs, columns, known_strata, kept, fewest_values(window), _WHO)
     knots = rank_knots_of(pairs.select(strata.reads).transform(strata.split), pairs.rows, _WHO)
     attack = _RankAttack(tuple(columns), tuple(knots), strata, tuple(known), window, share, sample, seed)
     both = pairs.select([*names, *of_labels, *map(masked_name, of_labels), *known_strata.columns, POSITION])
@@ -218,7 +221,7 @@ class _RankAttack(NamedTuple):
     def chosen(self, rows: Rows) -> HashSample:
         """A block's persons: their values before and after masking. One who lacks a value before is left out."""
         lines, after = self._lines(rows), self._masked(rows)
-        known = self._stacked([one for label in self.labels for one in label.known(rows)], rows)
+        known = stacked([one for label in self.labels for one in label.known(rows)], rows.num_rows)
         before = self._ranked([floats(rows, column) for column in self.columns], lines, known, known, like=0.0)
         t = len(self.columns)
         whole = ~np.isnan(np.concatenate([before.values[:t], after.values[:t]])).any(axis=0)
@@ -256,13 +259,9 @@ class _RankAttack(NamedTuple):
 
     def _masked(self, rows: Rows) -> RankedRecords:
         ends = [end for one in self.labels for end in one.released(rows, masked_name(one.column))]
-        low, high = (self._stacked([end[side] for end in ends], rows) for side in (0, 1))
+        low, high = (stacked([end[side] for end in ends], rows.num_rows) for side in (0, 1))
         values = [floats(rows, masked_name(column)) for column in self.columns]
         return self._ranked(values, self._lines(rows), low, high, like=1.0)
-
-    def _stacked(self, columns: Sequence[Floats], rows: Rows) -> Floats:
-        """The codes of all labels, columns x rows, of which there may be none of either."""
-        return np.array(columns).reshape(sum(len(one.rulers) for one in self.labels), rows.num_rows)
 
     def _ranked(
         self, values: Sequence[Floats], lines: Sequence[Integers], low: Floats, high: Floats, like: float

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from dpmask.clustering.design import Design, make_design
 from dpmask.clustering.fuzzy_c_regression import FuzzyCRegression, fit_models
+from dpmask.engine.limits import current_limits
+from dpmask.engine.remembered import remembered
 from dpmask.kernels.arrays import Floats
+from dpmask.kernels.elementary import log, power
 from dpmask.kernels.regression.gram import errors_at, gram_of, values_at
 from dpmask.kernels.regression.least_squares import solve, solve_models
-from dpmask.table.table import as_table
+from dpmask.table.keyed_sample import stored_numbers
 
 _WHO = "residual_linkage"
 _RIDGE = 1e-6
 _FUZZINESS = 1.5
-_STARTS = 3
 _KEPT = 3
 """Refits that are linked by: no single one is the best by any sign that an intruder, or this measure, has before."""
 _POLISHED = 50
@@ -47,9 +50,9 @@ class RefittedModels(NamedTuple):
             values[group] = values_at(z, models, errors_at(z, y[group], models).argmin(axis=0))
         return np.clip(values, self.low[:, None], self.high[:, None])
 
-    def residual_points(self, z: Floats, y: Floats) -> Floats:
-        """What the regression leaves of values, in units of its spread."""
-        return _turned(self.of_residuals, y - self.expected(z))
+    def residual_points(self, y: Floats, expected: Floats) -> Floats:
+        """What the regression leaves of values, by what it expects of them, in units of its spread."""
+        return _turned(self.of_residuals, y - expected)
 
     def noise_points(self, y: Floats) -> Floats:
         """Values in units of the noise around the models."""
@@ -62,6 +65,11 @@ def refit(z: Floats, y: Floats, released: Floats, clusters: int, joint: bool, se
     Several models have many local optima, and which of them links most is not seen before it is tried: the best ones
     from several starts are all returned.
     """
+    compute = partial(_refitted, z, y, released, clusters, joint, seed)
+    return remembered(f"{_WHO} {clusters} {joint} {seed}", lambda: (z, y, released), compute)
+
+
+def _refitted(z: Floats, y: Floats, released: Floats, clusters: int, joint: bool, seed: int) -> list[RefittedModels]:
     places = list(range(len(y)))
     groups = [places] if joint else [[place] for place in places]
     gram = gram_of(np.concatenate([z, released]))
@@ -69,7 +77,8 @@ def refit(z: Floats, y: Floats, released: Floats, clusters: int, joint: bool, se
     low, high, none = released.min(axis=1), released.max(axis=1), np.eye(len(y))
     alternatives = [[regression[None][:, :, group]] for group in groups]
     if clusters > 1 and (low < high).all():
-        starts = [_several(z, one, groups, clusters, seed + n) for n in range(_STARTS) for one in (y, released)]
+        seeds = range(seed, seed + current_limits().refit_starts)
+        starts = [_kept_several(z, one, groups, clusters, at) for at in seeds for one in (y, released)]
         alternatives = [_best(z, released[group], some) for group, *some in zip(groups, *starts, strict=True)]
     most = max(map(len, alternatives))
     each = [[some[min(number, len(some) - 1)] for some in alternatives] for number in range(most)]
@@ -88,7 +97,7 @@ def _best(z: Floats, released: Floats, starts: list[Floats]) -> list[Floats]:
         if not any(_same(models, other) for other in different):
             different.append(models)
     found = [_polished(z, released, models) for models in different]
-    return sorted(found, key=lambda models: float(np.log(errors_at(z, released, models).min(axis=0)).mean()))[:_KEPT]
+    return sorted(found, key=lambda models: float(log(errors_at(z, released, models).min(axis=0)).mean()))[:_KEPT]
 
 
 def _same(models: Floats, other: Floats) -> bool:
@@ -103,7 +112,8 @@ def _polished(z: Floats, released: Floats, models: Floats) -> Floats:
     By least squares with weights 1 / |error|, in which records of other planes count less and less.
     """
     p, both = len(z), np.concatenate([z, released])
-    for least in np.geomspace(*_LEAST_ERRORS, _POLISHED):
+    first, last = map(math.log10, _LEAST_ERRORS)
+    for least in power(10.0, np.linspace(first, last, _POLISHED)):
         errors = errors_at(z, released, models)
         nearest, weight = errors.argmin(axis=0), 1.0 / np.maximum(np.sqrt(errors.min(axis=0)), least)
         own = [np.flatnonzero(nearest == number) for number in range(len(models))]
@@ -112,12 +122,18 @@ def _polished(z: Floats, released: Floats, models: Floats) -> Floats:
     return models
 
 
+def _kept_several(z: Floats, y: Floats, groups: list[list[int]], clusters: int, seed: int) -> list[Floats]:
+    """The same, once for the same values where somebody keeps it: those of the originals stay between moves."""
+    compute = partial(_several, z, y, groups, clusters, seed)
+    return remembered(f"{_WHO} {groups} {clusters} {seed}", lambda: (z, y), compute)
+
+
 def _several(z: Floats, y: Floats, groups: list[list[int]], clusters: int, seed: int) -> list[Floats]:
     """Fuzzy c-regression, as the method does it, but for where it starts."""
     independents = [f"x{number}" for number in range(1, len(z))]
     dependents = [f"y{number}" for number in range(len(y))]
-    frame = pd.DataFrame(np.concatenate([z[1:], y]).T, columns=[*independents, *dependents])
-    table, method = as_table(frame, _WHO), FuzzyCRegression(clusters=clusters, fuzziness=_FUZZINESS)
+    table = stored_numbers([*independents, *dependents], [*z[1:], *y])
+    method = FuzzyCRegression(clusters=clusters, fuzziness=_FUZZINESS)
     design = make_design(table, dependents, independents, _WHO)
     found = fit_models(method, table, design, groups, method.subkey(_WHO, None, seed))
     return [_in_original(design, one.models, group) for one, group in zip(found, groups, strict=True)]
@@ -130,8 +146,10 @@ def _in_original(design: Design, models: Floats, group: list[int]) -> Floats:
 
 
 def _turned(turn: Floats, values: Floats) -> Floats:
-    # plain sums, no BLAS: equal records must stay equal wherever they lie
-    turned: Floats = (turn[:, :, None] * values[None]).sum(axis=1)
+    turned = np.zeros((len(turn), values.shape[1]))
+    for number, weights in enumerate(turn):
+        for weight, column in zip(weights, values, strict=True):
+            turned[number] += weight * column  # no BLAS: equal records must stay equal wherever they lie
     return turned
 
 

@@ -31,28 +31,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, make_design
+from dpmask.engine.collection import merge_each
+from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.arrays import Floats
+from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
 from dpmask.kernels.intervals import PERCENTS
-from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, nearest
+from dpmask.kernels.linkage.nearest import merge_found
+from dpmask.kernels.linkage.neighbours import Sought, as_near
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.measures.risk.refitted_models import RefittedModels, refit
 from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.columns import floats, is_numeric, require_numeric
+from dpmask.table.distinct_rows import distinct_rows
 from dpmask.table.encoders.base import NumberEncoder
 from dpmask.table.encoders.numeric import NumericEncoder
 from dpmask.table.encoders.one_hot import DummyEncoder, require_predictors
+from dpmask.table.encoders.texts import text_values
 from dpmask.table.pairs import POSITION, masked_name, pair
 from dpmask.table.table import Frame
 
 _WHO = "residual_linkage"
 _MOST_SAMPLED = 100_000
-_REFITTED = 5_000
-"""Records that models are refitted to, or as many as are linked."""
 _BEST = 0.1
 _BURRIDGE = "Burridge 2003, Information preserving statistical obfuscation; Cano and Torra 2009"
 
@@ -112,7 +116,7 @@ class ResidualLinkage(Risk):
         return (
             f"An intruder who refits the regression links {self.rate:.2%} of {self.attacked:,} persons to their own "
             f"record ({self.residuals:.2%} by residuals, {self.predictions:.2%} by predictions, {self.as_released:.2%} "
-            f"by released values as they are), where guessing links {self.guessing:.2g}; the independents alone tell "
+            f"by released values as they are), where guessing links {self.guessing:.2g}; the independents predict "
             f"{self.disclosed:.2%} of the values, and a tenth of them within {self.error_of_best:.2g} standard "
             "deviations. Larger shares and smaller errors mean more risk."
         )
@@ -173,7 +177,8 @@ def residual_linkage(
     pairs = pair(original, masked, [*independents, *columns], _WHO, marks=True)
     require_numeric(pairs.masked_schema, [*columns, *map(masked_name, columns)], _WHO)
     design = make_design(pairs, columns, independents, _WHO, drop=True)
-    rows, most = pairs.select([*design.columns, *map(masked_name, design.columns), POSITION]), max(sample, _REFITTED)
+    rows = pairs.select([*design.columns, *map(masked_name, design.columns), POSITION])
+    most = max(sample, current_limits().refitted_records)
     merge = partial(merge_hash_samples, most=most)
     chosen = rows.reduce(partial(_chosen, design, most, seed), merge, f"{_WHO}: sample")
     known = _Known.of(design, chosen.values)
@@ -183,8 +188,8 @@ def residual_linkage(
         )
     on_planes = clusters > 1 and not residual_noise
     refits = refit(known.z, known.y, known.released, 1 if on_planes else clusters, joint, seed)
-    persons = _Persons.of(chosen, known, refits, sample, on_planes=on_planes)
-    found = rows.reduce(partial(_linked, design, refits, persons), _merge_links, f"{_WHO}: link")
+    persons = _sought(chosen, known, refits, sample, on_planes=on_planes)
+    found = rows.reduce(partial(_linked, design, refits, persons), partial(merge_each, merge_found), f"{_WHO}: link")
     return _result(found, known, refits[0], design.counted.records)
 
 
@@ -211,25 +216,33 @@ def _require(
 
 
 class _Known(NamedTuple):
-    """Some records in units of the originals: z = (1, x), known and released dependents, each columns x records."""
+    """Some records in units of the originals, each columns x records.
+
+    Those are z = (1, x), known and released dependents, and the z that the release shows.
+    """
 
     z: Floats
     y: Floats
     released: Floats
+    shown: Floats
 
     @classmethod
     def of(cls, design: Design, values: Floats) -> _Known:
         p, t = design.width, len(design.dependents)
-        return cls(values[:p], values[p : p + t], values[p + t :])
+        return cls(*np.split(values, [p, p + t, p + 2 * t]))
 
 
 def _units(design: Design, rows: Rows) -> tuple[_Known, NDArray[np.bool_]]:
     """A block's records that lack nothing, and which these are."""
     units = design.units(rows)
-    after = np.array([floats(rows, masked_name(name)) for name in design.dependents])
-    released = design.outputs.upright.to_units(after)
+    released = design.outputs.upright.to_units(_dependents(design, rows))
     kept = units.whole & np.isfinite(released).all(axis=0)
-    return _Known(units.z[:, kept], units.y[:, kept], released[:, kept]), kept
+    return _Known(units.z[:, kept], units.y[:, kept], released[:, kept], _shown(design, rows)[:, kept]), kept
+
+
+def _dependents(design: Design, rows: Rows) -> Floats:
+    """The released dependents."""
+    return np.array([floats(rows, masked_name(name)) for name in design.dependents])
 
 
 def _shown(design: Design, rows: Rows) -> Floats:
@@ -250,44 +263,61 @@ def _shown_values(part: NumberEncoder, rows: Rows) -> Floats:
 
 
 def _chosen(design: Design, most: int, seed: int, rows: Rows) -> HashSample:
-    known, kept = _units(design, rows)
-    positions = floats(rows, POSITION)[kept]
-    return hash_sample(*position_words(positions, seed), np.concatenate(known), most)
+    """Of a block's records that lack nothing those with the smallest words: twice as many are looked at first."""
+    words, positions = position_words(floats(rows, POSITION), seed)
+    every, looks = np.arange(rows.num_rows), 2 * most
+    few = [np.sort(np.argpartition(words, looks)[:looks])] if rows.num_rows > 2 * looks else []
+    for some in (*few, every):
+        known, kept = _units(design, rows.take(array_of(some)))
+        if kept.sum() >= most:
+            break
+    return hash_sample(words[some][kept], positions[some][kept], np.concatenate(known), most)
 
 
-class _Persons(NamedTuple):
+def _released_points(released: Floats, expected: Floats, refits: Sequence[RefittedModels]) -> list[Floats]:
+    """Where released records lie in each way to look for them, by what the regression expects of them."""
+    left = refits[0].residual_points(released, expected)
+    return [left, released, *(models.noise_points(released) for models in refits)]
+
+
+def _sought(
+    chosen: HashSample, known: _Known, refits: Sequence[RefittedModels], sample: int, *, on_planes: bool
+) -> list[Sought]:
     """Who is looked for in each way, as points among those of the records, and where their own records lie."""
-
-    points: list[Floats]
-    positions: Floats
-
-    @classmethod
-    def of(
-        cls, chosen: HashSample, known: _Known, refits: Sequence[RefittedModels], sample: int, *, on_planes: bool
-    ) -> _Persons:
-        z, y, released = (one[:, :sample] for one in known)
-        predicted = [one.noise_points(released if on_planes else one.nearest(z, y)) for one in refits]
-        return cls([refits[0].residual_points(z, y), y, *predicted], chosen.positions[:sample].astype(np.float64))
+    some = _Known(*(one[:, :sample] for one in known))
+    predicted = [one.noise_points(some.released if on_planes else one.nearest(some.z, some.y)) for one in refits]
+    points = [refits[0].residual_points(some.y, refits[0].expected(some.z)), some.y, *predicted]
+    own = _released_points(some.released, refits[0].expected(some.shown), refits)
+    positions = chosen.positions[:sample].astype(np.float64)
+    return [Sought(*both, positions) for both in zip(points, own, strict=True)]
 
 
-def _linked(design: Design, refits: Sequence[RefittedModels], persons: _Persons, rows: Rows) -> list[Nearest]:
-    known, kept = _units(design, rows)
-    left = refits[0].residual_points(_shown(design, rows)[:, kept], known.released)
-    after = [left, known.released, *(models.noise_points(known.released) for models in refits)]
-    own = persons.positions
+def _linked(design: Design, refits: Sequence[RefittedModels], persons: Sequence[Sought], rows: Rows) -> list[Counts]:
+    """What a block answers: of what is known only whether it is there is read, released independents once each."""
+    released = design.outputs.upright.to_units(_dependents(design, rows))
+    kept = np.isfinite(released).all(axis=0)
+    for name in design.columns:
+        kept &= _is_there(rows, name)
+    distinct, members = distinct_rows(rows, [masked_name(name) for name in design.predictors.columns], exact=False)
+    expected = refits[0].expected(_shown(design, distinct))[:, members.numbers()[kept]]
+    after = _released_points(released[:, kept], expected, refits)
     positions = floats(rows, POSITION)[kept]
-    return [
-        nearest(Queries(points, own.astype(np.int64), own), records, positions, 0, 0.0)
-        for points, records in zip(persons.points, after, strict=True)
-    ]
+    return [as_near(sought, records, positions) for sought, records in zip(persons, after, strict=True)]
 
 
-def _merge_links(left: list[Nearest], right: list[Nearest]) -> list[Nearest]:
-    return [merge_nearest(one, two) for one, two in zip(left, right, strict=True)]
+def _is_there(rows: Rows, column: str) -> NDArray[np.bool_]:
+    """Which values of an original column are not missing."""
+    if is_numeric(rows.schema.field(column).type):
+        return ~np.isnan(floats(rows, column))
+    return ~np.isnan(text_values(rows, column).lookup(_present, np.nan))
 
 
-def _result(found: list[Nearest], known: _Known, models: RefittedModels, records: int) -> ResidualLinkage:
-    rates = [float((one.right[0] / np.maximum(one.ties[0], 1)).mean()) for one in found]
+def _present(_: str) -> float:
+    return 1.0
+
+
+def _result(found: list[Counts], known: _Known, models: RefittedModels, records: int) -> ResidualLinkage:
+    rates = [float(np.where(one > 0, 1.0 / np.maximum(one, 1), 0.0).mean()) for one in found]
     residuals, plain, predictions = *rates[:2], max(rates[2:])
     gaps = np.abs(models.expected(known.z) - known.y)
     return ResidualLinkage(
@@ -299,7 +329,7 @@ def _result(found: list[Nearest], known: _Known, models: RefittedModels, records
         error=float(np.sqrt((gaps**2).mean())),
         error_of_best=float(np.quantile(gaps, _BEST)),
         guessing=1.0 / records,
-        attacked=found[0].right.shape[1],
+        attacked=len(found[0]),
         records=records,
         parts={"residuals": residuals, "predictions": predictions, "values as released": plain},
     )
@@ -313,15 +343,15 @@ def _check(schema: object, *, columns: Sequence[str], independents: Sequence[str
 def _kernels(parameters: Mapping[str, object]) -> KernelUse:
     several = (Task("fuzzy", 2.0), Task("memberships", 2.0), Task("starts"))
     refitted = parameters.get("clusters", 1) != 1 and parameters.get("residual_noise", False)
-    return KernelUse((Task("neighbours"), Task("regression"), *(several if refitted else ())))
+    return KernelUse((Task("nearer"), Task("regression"), *(several if refitted else ())))
 
 
-_REFIT_SECONDS, _LINK_SECONDS = 1.5, 3e-5
+_REFIT_SECONDS, _LINK_SECONDS = 1.0, 2.5e-6
 """CPU of refitting the models, and of linking to one released record; from synthetic_teaching_file, 1e5 and 1e6."""
 
 
 def _work(_: Mapping[str, object], rows: int) -> float:
-    return _REFIT_SECONDS * min(1.0, rows / _REFITTED) + _LINK_SECONDS * rows
+    return _REFIT_SECONDS * min(1.0, rows / current_limits().refitted_records) + _LINK_SECONDS * rows
 
 
 MEASURE = Measure(

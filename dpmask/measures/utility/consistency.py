@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpmask.constraints.conditions import Rule, split_rules
+from dpmask.constraints.conditions import ConditionalRule, split_rules
 from dpmask.constraints.sets import Constraints, breaks, parse_constraints
 from dpmask.errors import InputError
 from dpmask.kernels.arrays import Flags, Integers
@@ -194,7 +194,7 @@ class _Bound(NamedTuple):
     """A rule: its text, its condition if it has one, and what it asks for."""
 
     text: str
-    rule: Rule | None
+    rule: ConditionalRule | None
     written: Constraints
 
 
@@ -262,4 +262,12 @@ def _check(schema: Any, *, columns: Sequence[str], rules: Sequence[str] = ()) ->
             comparison.check(schema, rule.text)
 
 
-MEASURE = Measure(function=consistency, result=Consistency, check=_check)
+_SECONDS = 7e-8
+"""CPU of a record for each column and rule; from the ready jobs with 1e6 people."""
+
+
+def _work(parameters: Mapping[str, Any], rows: int) -> float:
+    return _SECONDS * rows * (len(parameters["columns"]) + len(parameters.get("rules", ())))
+
+
+MEASURE = Measure(function=consistency, result=Consistency, check=_check, work=_work)

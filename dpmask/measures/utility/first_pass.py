@@ -17,7 +17,7 @@ from dpmask.measures.utility.table_pair import TablePair
 from dpmask.measures.utility.weights import Weights
 from dpmask.table.columns import floats
 from dpmask.table.pairs import masked_name
-from dpmask.table.quantiles import Sample, draw_samples, join_samples, sampled_share, sorted_samples
+from dpmask.table.quantiles import QuantileSample, draw_samples, join_samples, sampled_share, sorted_samples
 from dpmask.table.row_keys import row_keys
 
 _FEWEST, _APART = 1 << 11, 1 << 13  # sampled values of a column: at least so many, and one in so many records
@@ -30,7 +30,7 @@ class FirstPass(NamedTuple):
     rows: int
     size: int  # the records, each counted as often as it weighs
     moments: CoMoments | None
-    samples: list[Sample]
+    samples: list[QuantileSample]
     value_counts: list[ValueCounts]
 
 

@@ -183,7 +183,7 @@ def _result(moved: Mapping[str, Counts]) -> Misclassification:
     )
 
 
-_FIT_SECONDS, _ROW_SECONDS = 0.4, 3e-6
+_FIT_SECONDS, _ROW_SECONDS = 0.25, 3e-7
 """CPU of clustering a sample, and each record of the table; from the passes of the job cluster_analysis."""
 
 

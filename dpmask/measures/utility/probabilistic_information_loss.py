@@ -34,7 +34,8 @@ from scipy.special import erf
 
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.comoments import CoMoments
-from dpmask.kernels.warm_up import ORDER
+from dpmask.kernels.elementary import power
+from dpmask.kernels.warm_up import ORDER, KernelUse, Task
 from dpmask.measures.measure import Measure, Need, require_integers
 from dpmask.measures.utility.quantile_search import PERCENTS, WINDOW
 from dpmask.measures.utility.summary import Summary, summarised
@@ -199,7 +200,7 @@ def _of_correlations(before: CoMoments, after: CoMoments, pairs: Any) -> _Change
     with np.errstate(invalid="ignore", divide="ignore"):
         joint = mu22 / (mu20 * mu02)
         gained = joint + r**2 / 4 * (mu40 / mu20**2 + mu04 / mu02**2 + 2 * joint)
-        lost = r * (mu31 / (mu20**1.5 * mu02**0.5) + mu13 / (mu20**0.5 * mu02**1.5))
+        lost = r * (mu31 / (power(mu20, 1.5) * mu02**0.5) + mu13 / (mu20**0.5 * power(mu02, 1.5)))
     return _Change(theirs - r, _difference(gained, lost), before.effective[pairs], np.ones_like(r))
 
 
@@ -231,5 +232,5 @@ MEASURE = Measure(
     roles={"weight": "weight"},
     needs=_NEEDS,
     from_summary=_from_summary,
-    kernels=ORDER,
+    kernels=KernelUse((*ORDER.always, Task("windows")), ORDER.sometimes),
 )

@@ -38,7 +38,7 @@ from dpmask.measures.measure import Need
 from dpmask.measures.utility.first_pass import FirstPass
 from dpmask.measures.utility.table_pair import TablePair
 from dpmask.measures.utility.weights import Weights
-from dpmask.table.quantiles import RankSearch, Sample
+from dpmask.table.quantiles import QuantileSample, RankSearch
 
 PERCENTS = np.arange(5, 100, 5)
 """Which percentiles are compared; they are also the edges of the bins."""
@@ -209,7 +209,7 @@ class QuantileSearch:
         return ((moments.high - moments.low) / WINDOW).tolist()
 
 
-def _ranks(sample: Sample) -> list[int]:
+def _ranks(sample: QuantileSample) -> list[int]:
     """Where the quantiles lie: a share of all values but one, each counted as often as it weighs."""
     size, count = sample.size, sample.values
     return [size * (count - 1) * share // (count * 100) for share in PERCENTS.tolist()] if size else []
@@ -231,6 +231,6 @@ def _halves(start: int, found: Positions) -> Counts:
     return np.array([found.below[start:middle], found.through[middle:]])
 
 
-def _bins(size: int, edges: Keys, column: Sample, found: Positions) -> Counts:
+def _bins(size: int, edges: Keys, column: QuantileSample, found: Positions) -> Counts:
     """How many values lie between neighbouring edges, and how many are missing."""
     return np.diff(np.concatenate([[0], found.below[: len(edges)], [column.size, size]]))

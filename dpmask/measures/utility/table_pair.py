@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from dpmask.engine.collection import merge_each
 from dpmask.engine.tasks import Position
 from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
@@ -62,7 +63,7 @@ class TablePair(NamedTuple):
             return [one.select(columns).with_positions().reduce(function, merge, label) for one, function in each]
         both = partial(_both, tuple(columns), functions)
         rows = self.tables[0].select(_twice(columns)).with_positions()
-        return rows.reduce(both, partial(_merge_both, merge), label)
+        return rows.reduce(both, partial(merge_each, merge), label)
 
     def reduce_floats(
         self,
@@ -76,7 +77,7 @@ class TablePair(NamedTuple):
             each = zip(self.tables, functions, strict=True)
             return [one.reduce(columns, function, merge, label) for one, function in each]
         both = partial(_both_floats, functions)
-        return self.tables[0].reduce(_twice(columns), both, partial(_merge_both, merge), label)
+        return self.tables[0].reduce(_twice(columns), both, partial(merge_each, merge), label)
 
     def reduce_with_pairs(
         self,
@@ -93,7 +94,7 @@ class TablePair(NamedTuple):
             found = self.pairs.select(_twice(columns)).reduce(of_pairs, merge_pairs, f"{label} at pairs")
             return self.reduce(columns, functions, merge, label), found
         task = partial(_both_and_pairs, partial(_both, tuple(columns), functions), of_pairs)
-        merged = partial(_merge_with_pairs, partial(_merge_both, merge), merge_pairs)
+        merged = partial(_merge_with_pairs, partial(merge_each, merge), merge_pairs)
         return self.pairs.select(_twice(columns)).with_positions().reduce(task, merged, label)
 
 
@@ -122,10 +123,6 @@ def _both(
 def _both_floats(functions: Sequence[Callable[[list[Floats]], _Found]], columns: list[Floats]) -> list[_Found]:
     half = len(columns) // 2
     return [function(some) for function, some in zip(functions, (columns[:half], columns[half:]), strict=True)]
-
-
-def _merge_both(merge: Callable[..., _Found], left: list[_Found], right: list[_Found]) -> list[_Found]:
-    return [merge(one, two) for one, two in zip(left, right, strict=True)]
 
 
 def _both_and_pairs(

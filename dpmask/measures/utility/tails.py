@@ -4,7 +4,8 @@ What is said of incomes and wealth: the top 1 % have so much of it. The largest 
 weight, or of the number of values (at least one value), w x summed over them and divided by that of all; of values that
 are equal to the smallest of these a part, so that exactly that share counts. The masked table has the weights that are
 released. Exact order statistics (dpmask.table.quantiles): three or four passes over each table, one for the weights and
-one to sum. Values that are missing are left out.
+one to sum. Values that are missing are left out. Where masking leaves a column no total, such as zeros alone, no share
+of it is left: it counts as 0.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats
-from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.warm_up import ORDER, KernelUse
 from dpmask.measures.measure import Measure
 from dpmask.measures.utility.summary import require_columns
 from dpmask.measures.utility.weights import check_weight, one_weight, weight_scale
@@ -78,8 +79,8 @@ class Tails(Loss):
         """What the numbers mean."""
         worst = max(self.columns, key=lambda one: abs(one.after - one.before))
         return (
-            f"The largest {self.share:.3g} of the values make up as much of the totals as before to {self.value:.2%}: "
-            f"of {worst.column} {worst.before:.1%} before and {worst.after:.1%} after."
+            f"The largest {100 * self.share:.3g} % of the values make up as much of the totals as before to "
+            f"{self.value:.2%}: of {worst.column} {worst.before:.1%} before and {worst.after:.1%} after."
         )
 
 
@@ -125,14 +126,18 @@ def tails(
     tables = as_table(original, _WHO), as_table(masked, _WHO)
     for table in tables:
         _check(table.masked_schema, columns=columns, share=share, weight=own)
-    before, after = (_shares(table, list(columns), share, own) for table in tables)
+    before = _shares(tables[0], list(columns), share, own)
+    for name, one in zip(columns, before, strict=True):
+        if math.isnan(one):
+            raise InputError(f"{_WHO}: the total of column '{name}' is not above 0, so it has no shares. Take it out.")
+    after = np.nan_to_num(_shares(tables[1], list(columns), share, own)).tolist()
     found = tuple(map(Tail, columns, before, after))
     parts = {one.column: one.after - one.before for one in found}
     return Tails(value=max(map(abs, parts.values())), parts=parts, share=share, weight=own, columns=found)
 
 
 def _shares(table: Table, columns: list[str], share: float, weight: str | None) -> list[float]:
-    """Of each column the share of its total that the largest values make up."""
+    """Of each column the share of its total that the largest values make up; not a number, if that is not above 0."""
     scale = weight_scale(table, weight, _WHO) if weight else 1.0
     weigh = Weigh(weight, scale) if weight else None
     ordered = order_statistics(table, columns, partial(_rank, share), _WHO, weigh)
@@ -144,9 +149,10 @@ def _shares(table: Table, columns: list[str], share: float, weight: str | None) 
     place = names.index(weight) if weight else None
     sums = table.reduce(names, partial(_sums, cuts, place), np.add, f"{_WHO}: sum")
     found = []
-    for name, one, (total, above, count, at, times) in zip(columns, ordered, sums, strict=True):
+    for one, (total, above, count, at, times) in zip(ordered, sums, strict=True):
         if not total > 0.0:
-            raise InputError(f"{_WHO}: the total of column '{name}' is not above 0, so it has no shares. Take it out.")
+            found.append(math.nan)
+            continue
         wanted = (one.size - _rank(share, one.size)[0]) / scale
         found.append(float((above + at * (wanted - count) / times) / total))
     return found
@@ -185,5 +191,5 @@ MEASURE = Measure(
     roles={"weight": "weight"},
     paired=False,
     check=_check,
-    kernels=KernelUse((Task("order"),)),
+    kernels=KernelUse((), ORDER.all),
 )

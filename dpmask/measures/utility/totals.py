@@ -74,7 +74,7 @@ class Totals(Loss):
 
     public: ClassVar[bool] = False
     first: ClassVar[bool] = True
-    judged: ClassVar[tuple[str, ...]] = ("value", "median", "beyond_error")
+    judged: ClassVar[tuple[str, ...]] = ("value", "largest", "median", "beyond_error")
     about: ClassVar[Term] = Term(
         "The largest relative change of a weighted total, over domains and columns.",
         "0 means that all totals are what they were; larger means more information lost.",
@@ -87,6 +87,11 @@ class Totals(Loss):
         "weight": Term("The column that records weigh by; none where all weigh the same.", NEUTRAL, _KISH),
     }
     exhibits: ClassVar[Mapping[str, Exhibit]] = {"domains": Exhibit("rows", "Totals by domain", of=_TOTAL)}
+
+    @property
+    def largest(self) -> float:
+        """The largest relative change, which is the value."""
+        return self.value
 
     def explain(self) -> str:
         """What the numbers mean."""

@@ -1,0 +1,59 @@
+"""How much of their sensitive values the released rows of some records say, and the rows of strangers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpmask.kernels.arrays import Flags, Floats
+from dpmask.kernels.linkage.nearest import Masked
+from dpmask.measures.risk.exposed import GivenAway
+from dpmask.measures.risk.linkage_attack import Pairs
+from dpmask.measures.risk.linkage_values import Categories, Points, Ranges, Values
+
+_NEAR = 0.05  # standard deviations
+
+
+def given_away(values: Sequence[Values], pairs: Pairs, sought: Sequence[int]) -> GivenAway | None:
+    """The share of these columns' values that rows say; None without a column or a record."""
+    records = pairs.points.shape[1]
+    if not sought or not records:
+        return None
+    strangers = Masked(*(np.roll(part, records // 2, axis=1) for part in pairs.masked))
+    own, other = (_share(values, pairs._replace(masked=rows), sought) for rows in (pairs.masked, strangers))
+    return GivenAway(own, other, records)
+
+
+def _share(values: Sequence[Values], pairs: Pairs, sought: Sequence[int]) -> float:
+    point = at = 0
+    said: list[Flags] = []
+    for number, one in enumerate(values):
+        if number in sought:
+            said.append(_said(one, pairs, point, at))
+        point, at = point + isinstance(one, Points), at + len(one.rulers)
+    return float(np.mean(said))
+
+
+def _said(one: Values, pairs: Pairs, point: int, at: int) -> Flags:
+    """Of each record whether its row says its value; a missing value is said where the row is missing, too."""
+    if isinstance(one, Points):
+        near: Flags = np.abs(_in_original_units(one, pairs.masked.points[point]) - pairs.points[point]) <= _NEAR
+        return near
+    known, low, high = pairs.ranges[at], pairs.masked.low[at], pairs.masked.high[at]
+    if isinstance(one, Categories):
+        said: Flags = (low == high) & (low == known)
+        return said
+    if one.masked is not None:
+        inside = np.abs(_in_original_units(one, low) - known) <= _NEAR
+    else:
+        inside = (low <= known) & (known <= high) & (high - low <= 2 * _NEAR * float(one.original.sd))
+    missing = np.isnan(known)
+    flags: Flags = np.where(missing, pairs.masked.low[at + 1] == 1.0, inside)
+    return flags
+
+
+def _in_original_units(one: Points | Ranges, values: Floats) -> Floats:
+    """Masked values, which are in units of their own table, in those of the original."""
+    assert one.masked is not None
+    return one.original.to_units(one.masked.to_original(values))
