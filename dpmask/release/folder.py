@@ -73,11 +73,11 @@ def part_name(number: int) -> str:
     return f"part-{number:05d}.parquet"
 
 
-def write_part(rows: Rows, number: int, staging: Place) -> StagedFile:
+def write_part(rows: Rows, name: str, staging: Place) -> StagedFile:
     """Write a file of the release."""
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}
-    written = write_rows(rows, staging / part_name(number))
-    return StagedFile(part_name(number), rows.num_rows, written.bytes, written.sha256, nulls)
+    written = write_rows(rows, staging / name)
+    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls)
 
 
 def source_positions(position: Position, rows: int, positions: Positions) -> NDArray[np.int64]:
@@ -94,7 +94,7 @@ class BlockFiles(Folder):
     def write(self, rows: Rows, position: Position, positions: Positions) -> StagedFile:
         """Write a masked block, and which records its rows are."""
         order = self._pair(position, rows.num_rows, positions)
-        return write_part(rows if order is None else reordered(rows, order), position.number, self.staging)
+        return write_part(rows if order is None else reordered(rows, order), part_name(position.number), self.staging)
 
     def content(self, position: Position, rows: int) -> Any:
         """What reads a block again, every record back at its position."""

@@ -27,6 +27,7 @@ REASON_LENGTH = 10
 _ALONE, _ALONE_SHARE, _ALONE_FEW = 20, 0.001, 0.1
 _HOLDERS = 5
 _MOST_SHOWN = 3
+_MOST_NAMED = 30
 
 
 def default_rules(own: Sequence[Rule], *, series: bool = False) -> list[Rule]:
@@ -115,12 +116,17 @@ class GateRisk(Risk):
 
     def leading_columns(self) -> list[str]:
         """A line that names the columns that contribute most to the links, if they are known."""
-        most = sorted(self.contributions, key=lambda column: -self.contributions[column])[:_MOST_SHOWN]
+        telling = [column for column, fall in self.contributions.items() if fall > 0]
+        most = sorted(telling, key=lambda column: -self.contributions[column])[:_MOST_SHOWN]
+        if self.contributions and not most:
+            return ["No single column decides: the rate does not fall if any one of them is left out."]
         return [f"The columns that contribute most: {', '.join(most)}."] if most else []
 
     def explain(self) -> str:
         """What the numbers mean."""
-        known = ", ".join(self.columns) or "nothing that was released"
+        known = ", ".join(self.columns[:_MOST_NAMED]) or "nothing that was released"
+        if len(self.columns) > _MOST_NAMED:
+            known += f" and {len(self.columns) - _MOST_NAMED:,} more columns"
         undone = f" {self.undone}, which knows the method, succeeds for {self.attacks:.2%}." if self.undone else ""
         return (
             f"The strongest intruder ({self.intruder}), who knows {known}, links {self.linkage:.2%} of "
@@ -149,7 +155,7 @@ def gate_risk(
     strongest = max(undoing, key=_rate, default=None)
     found = [*_intruders("linkage: ", linked), *undoing]
     return GateRisk(
-        linkage=worst.rate,
+        linkage=max((one.rate for one in _intruders("", linked)), default=worst.rate),
         smallest=rows if grouped is None else grouped.smallest,
         attacks=strongest.rate if strongest else 0.0,
         differencing=_worst(differencing),

@@ -85,9 +85,7 @@ def build(
     signer: Ed25519PrivateKey | None,
 ) -> bytes:
     """The manifest of a release: the public account of the run, and every file with its hash."""
-    data = [{"path": data_path(identity, file.name), **file._asdict()} for file in files]
-    for entry in data:
-        del entry["name"]
+    data = data_entries(identity, files)
     texts = [
         {"path": path, "bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
         for path, text in documents.items()
@@ -96,6 +94,14 @@ def build(
     if wrong := faults_of(json.loads(made)):
         raise DpmaskError(f"The manifest of this release would be refused, which is a bug in dpmask: {wrong[0]}")
     return made
+
+
+def data_entries(identity: str, files: Sequence[StagedFile]) -> list[dict[str, Any]]:
+    """The files of data, as a manifest lists them."""
+    found = [{"path": data_path(identity, file.name), **file._asdict()} for file in files]
+    for entry in found:
+        del entry["name"]
+    return found
 
 
 def parse(data: bytes, url: str) -> dict[str, Any]:

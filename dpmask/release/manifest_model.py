@@ -6,15 +6,25 @@ here, too.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from dpmask.errors import printable
+from dpmask.lake.hive import hive_folder, named_kind
+from dpmask.lake.listing import hive_level
 
 FORMAT = "dpmask release 2"
 _MOST_SHOWN = 5
+DOCUMENTS = (
+    r"report/[0-9a-f]{16}/(?:statement\.md|report\.html)",
+    r"croissant-[0-9a-f]{16}\.json",
+    r"dcat-[0-9a-f]{16}\.jsonld",
+    r"ddi-[0-9a-f]{16}\.xml",
+)
+"""Where files for readers and for catalogues lie in a release."""
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -42,7 +52,9 @@ class SchemaColumn(_Part):
 class DataEntry(_Part):
     """A file of data."""
 
-    path: Annotated[str, Field(pattern=r"^data/[0-9a-f]{16}/part-[0-9]{5,12}\.parquet$")]
+    path: Annotated[
+        str, Field(max_length=8000, pattern=r"^data/[0-9a-f]{16}/([^/=]+=[^/=]+/){0,10}part-[0-9]{5,12}\.parquet$")
+    ]
     rows: Count
     bytes: Count
     sha256: Digest
@@ -52,7 +64,7 @@ class DataEntry(_Part):
 class DocumentEntry(_Part):
     """A file for readers."""
 
-    path: Annotated[str, Field(pattern=r"^report/[0-9a-f]{16}/(statement\.md|report\.html)$")]
+    path: Annotated[str, Field(pattern=f"^({'|'.join(DOCUMENTS)})$")]
     bytes: Count
     sha256: Digest
 
@@ -113,12 +125,32 @@ class SeriesEntry(_Part):
     entry: Digest
 
 
+class MetadataEntry(_Part):
+    """What the data holder says of the release, for catalogues."""
+
+    title: Line | None = None
+    description: Line | None = None
+    publisher: Line | None = None
+    contact: Line | None = None
+    licence: Line | None = None
+    url: Line | None = None
+    issued: Line | None = None
+    keywords: list[Line] = []
+    temporal: Line | None = None
+    spatial: Line | None = None
+
+
 class Signature(_Part):
     """An Ed25519 signature of the content's hash, in hex, with the key that it is to be checked with."""
 
     algorithm: Literal["Ed25519"]
     public_key: Digest
     value: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
+
+
+def _folder(path: str) -> str:
+    """The release that a file is of, by its folder, or by its name if it lies beside the manifest."""
+    return path.split("/")[1] if "/" in path else re.split(r"[-.]", path)[1]
 
 
 class Manifest(_Part):
@@ -134,8 +166,11 @@ class Manifest(_Part):
     trial: bool
     accepted: dict[Name, Line] = {}
     series: SeriesEntry | None = None
+    metadata: MetadataEntry | None = None
     rows: Count
     order: Literal["shuffled", "within_files", "input"]
+    partition_by: Annotated[Names, Field(max_length=10)] = []
+    table: Literal["delta", "iceberg"] | None = None
     columns: Annotated[list[SchemaColumn], Field(alias="schema", min_length=1, max_length=100_000)]
     dropped: Names
     claims: list[ClaimEntry]
@@ -151,12 +186,23 @@ class Manifest(_Part):
     def _agrees_with_itself(self) -> Manifest:
         names = [column.name for column in self.columns]
         paths = [file.path for file in self.files] + [document.path for document in self.documents]
-        known = set(names)
+        known, keys = set(names), self.partition_by
+        kinds = {column.name: column.type for column in self.columns}
         faults = {
             "two columns have one name": len(known) < len(names),
             "a path stands twice": len(set(paths)) < len(paths),
-            "a path lies outside the release's own folders": any(path.split("/")[1] != self.release for path in paths),
-            "a file counts the nulls of other columns": any(set(file.nulls) != known for file in self.files),
+            "a path lies outside the release's own folders": any(_folder(path) != self.release for path in paths),
+            "a file counts the nulls of other columns": any(
+                set(file.nulls) != known - set(keys) for file in self.files
+            ),
+            "it is partitioned by what is no column, or has no name in folders": not known.issuperset(keys)
+            or any(named_kind(kinds[key]) is None for key in keys)
+            or len(set(keys)) < len(keys),
+            "a file lies in other folders than its partition has": any(
+                [hive_level(part)[0] for part in levels] != keys
+                or [hive_folder(*hive_level(part)) for part in levels] != levels
+                for levels in (file.path.split("/")[2:-1] for file in self.files)
+            ),
             "a claim names a column twice": any(len(set(one.columns)) < len(one.columns) for one in self.claims),
             "a claim has suppressed cells in other columns than its own": any(
                 not set(one.columns).issuperset(one.suppressed) for one in self.claims

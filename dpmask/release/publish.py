@@ -6,6 +6,7 @@ never writes over the files of an old one, and whoever dies on the way leaves th
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,11 +20,18 @@ from dpmask.lake.locks import LOCK, locked
 from dpmask.lake.storage import Place
 from dpmask.release.folder import StagedFile
 from dpmask.release.manifest import LARGEST, data_path, identity_of, named_paths, parse
+from dpmask.release.manifest_model import DOCUMENTS
+from dpmask.release.table import log_faults, log_paths, write_log
 
 _OURS = re.compile(
-    r"(data/[0-9a-f]{16}/part-\d{5,}\.parquet|report/[0-9a-f]{16}/(?:statement\.md|report\.html)|manifest\.json|attestation-[0-9a-f]{16}\.json|dpmask\.lock)"
+    rf"(data/[0-9a-f]{{16}}/(?:[^/=]+=[^/=]+/){{0,10}}part-\d{{5,}}\.parquet|{'|'.join(DOCUMENTS)}|manifest\.json|attestation-[0-9a-f]{{16}}\.json"
+    r"|dpmask\.lock|_delta_log/\d{20}\.json"
+    r"|metadata/(?:v\d{1,9}\.metadata\.json|version-hint\.text|(?:snap|files)-[0-9a-f]{16}-\d{1,9}\.avro))"
     r"(\.[0-9a-f]{32}\.part)?"
 )
+
+
+_ENDINGS = {"croissant": "json", "dcat": "jsonld", "ddi": "xml"}
 
 
 class Standing(NamedTuple):
@@ -72,6 +80,11 @@ def page_path(identity: str) -> str:
     return f"report/{identity}/report.html"
 
 
+def metadata_path(identity: str, kind: str) -> str:
+    """Where a description for catalogues lies in the release: beside the manifest."""
+    return f"{kind}-{identity}.{_ENDINGS[kind]}"
+
+
 @contextmanager
 def alone_at(target: Place, old: Standing | None) -> Iterator[None]:
     """Have the target to oneself, as it was found: of runs that publish at once one does, and others touch nothing."""
@@ -95,6 +108,8 @@ def publish(
 ) -> None:
     """Bring the files, write the documents, check that all arrived, put the manifest, clear what it does not name.
 
+    The log of a table follows the manifest: until then it names the files of the release before, which are still there.
+
     The target is locked meanwhile (``alone_at``).
     """
     Collection.of(names).map(partial(_bring, staging, target, identity), "publish")
@@ -115,7 +130,16 @@ def publish(
     except TargetError:
         _withdraw(target, wanted)
         raise
-    _keep_only(target, wanted)
+    named = json.loads(manifest)
+    write_log(target, named)
+    _keep_only(target, wanted | log_paths(target.files(), named))
+
+
+def complete_table(target: Place, standing: Standing, manifest: dict[str, Any]) -> None:
+    """Write the log of the table that a release is, if a run died before it did."""
+    if manifest.get("table") and log_faults(target, manifest):
+        with alone_at(target, standing):
+            write_log(target, manifest)
 
 
 def _withdraw(target: Place, ours: set[str]) -> None:
@@ -127,7 +151,7 @@ def _withdraw(target: Place, ours: set[str]) -> None:
 
 def clear_leftovers(target: Place, standing: Standing, manifest: dict[str, Any]) -> None:
     """Delete files of ours that the standing manifest does not name: traces of a run that died, unless one is alive."""
-    wanted = named_paths(manifest)
+    wanted = named_paths(manifest) | log_paths(target.files(), manifest)
     if _others(target, wanted):
         with alone_at(target, standing):
             _keep_only(target, wanted)

@@ -62,7 +62,7 @@ class ShuffledFiles(Folder):
 
     def write(self, rows: Rows, position: Position, positions: Positions) -> StagedFile:
         """Write a masked block in pieces, with its records' positions."""
-        name, files = _block_name(position.number), self.files_of(position.first, rows.num_rows)
+        name, files = block_name(position.number), self.numbers(rows, position)
         placed = rows_with_positions(rows, source_positions(position, rows.num_rows, positions))
         cut = reordered(placed, np.argsort(files, kind="stable"))
         written = write_pieces(cut, np.bincount(files, minlength=self.files).tolist(), self.staging / name)
@@ -70,11 +70,28 @@ class ShuffledFiles(Folder):
 
     def content(self, position: Position, rows: int) -> Any:
         """What reads a block again, every record back at its position."""
-        return _PieceFile((self.staging / _block_name(position.number)).full_url, position.first, rows, self)
+        return _PieceFile((self.staging / block_name(position.number)).full_url, position.first, rows, self)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Columns that files do not have."""
+        return ()
+
+    def numbers(self, rows: Rows, position: Position) -> NDArray[Any]:
+        """The number of the file that each record of a block goes to."""
+        return self.files_of(position.first, rows.num_rows)
+
+    def part(self, number: int) -> str:
+        """The name of a file of the release."""
+        return part_name(number)
+
+    def words(self, first: int, rows: int) -> NDArray[np.uint64]:
+        """The draws of the records of a block that choose their files."""
+        return record_words(self.key.subkey("file"), first, rows)
 
     def files_of(self, first: int, rows: int) -> NDArray[Any]:
-        """The number of the file that each record of a block goes to."""
-        numbers = record_words(self.key.subkey("file"), first, rows) % np.uint64(self.files)
+        """The same numbers, where they follow from positions alone."""
+        numbers = self.words(first, rows) % np.uint64(self.files)
         return numbers.astype(np.uint16 if self.files <= _FEW else np.int64)
 
     def released(self, files: Sequence[StagedFile]) -> list[StagedFile]:
@@ -88,7 +105,8 @@ class ShuffledFiles(Folder):
         return {number: file for (number, file), there in zip(known.items(), found, strict=True) if there}
 
 
-def _block_name(number: int) -> str:
+def block_name(number: int) -> str:
+    """The name of the file that a block is staged in."""
     return f"block-{number:05d}.arrow"
 
 
@@ -97,8 +115,9 @@ def _put_together(folder: ShuffledFiles, blocks: Sequence[str], number: int) -> 
     rows = join_pieces(blocks, number)
     positions = rows.column(POSITION).to_numpy()
     order = places_in_order(words_at(folder.key.subkey("place"), positions))
-    write_positions(positions[order], folder.pairing / part_name(number))
-    return write_part(reordered(rows.drop_columns([POSITION]), order), number, folder.staging), None
+    name, released = folder.part(number), rows.drop_columns([POSITION, *folder.left_out])
+    write_positions(positions[order], folder.pairing / name)
+    return write_part(reordered(released, order), name, folder.staging), None
 
 
 def _is_there(folder: ShuffledFiles, file: StagedFile) -> bool:

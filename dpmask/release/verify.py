@@ -26,6 +26,7 @@ from dpmask.release.manifest import (
     own_signer,
     parse,
 )
+from dpmask.release.table import log_faults, log_paths
 from dpmask.table.lake import read_lake
 
 _SHOWN = 10
@@ -71,8 +72,11 @@ def verify(
     origin = _origin(target, manifest, data, signer, wrong)
     present = [entry for entry in _entries(manifest) if entry["path"] not in wrong]
     schema = [(column["name"], column["type"]) for column in manifest["schema"]]
+    schema = [one for one in schema if one[0] not in manifest.get("partition_by", ())]
     for found in Collection.of(present).map(partial(_check_file, target, schema), "verify"):
         wrong.update(found)
+    if manifest.get("table") and not wrong:
+        wrong.update(log_faults(target, manifest))
     if sum(file["rows"] for file in manifest["files"]) != manifest["rows"]:
         wrong[MANIFEST] = "claims another number of rows than its files have"
     elif identity_of(manifest["run"], [file["sha256"] for file in manifest["files"]]) != manifest["release"]:
@@ -103,7 +107,8 @@ def _entries(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _listing(target: Place, manifest: dict[str, Any]) -> dict[str, str]:
     """Files that are missing, files that should not be there, and what only looks like a file of the release."""
-    found, claimed = set(target.files()), named_paths(manifest)
+    found = set(target.files())
+    claimed = named_paths(manifest) | log_paths(found, manifest)
     wrong = dict.fromkeys(sorted(claimed - found), "is missing")
     wrong.update(dict.fromkeys(sorted(found - claimed - {MANIFEST}), "is not in the manifest"))
     wrong.update({path: fault for path in sorted(found & claimed) if (fault := target.unsafe(path))})
