@@ -18,11 +18,39 @@ class ComparedNumbers:
     """Of both tables."""
     released: Bars
     """Of the masked one alone, whose edges follow from its values."""
+    zeros: tuple[int, int] = (0, 0)
+    """Records with exactly 0, before and after."""
+    others: ValuesButZero | None = None
+    """The same without zeros, where many values are 0 or the column is skewed."""
+
+
+@dataclass(frozen=True)
+class ValuesButZero:
+    """A column of numbers without its zeros, on bars that may grow by ratios.
+
+    ``bars`` is None where zeros are few before and after, ``released`` where they are few after.
+    """
+
+    bars: Bars | None
+    released: Bars | None
+    logarithmic: bool
+
+
+@dataclass(frozen=True)
+class ReleasedCategories:
+    """The categories of the masked table alone: labels, records with each, and how many values the last stands for."""
+
+    labels: list[str]
+    counts: list[int]
+    others: int = 0
 
 
 @dataclass(frozen=True)
 class ComparedCategories:
-    """A column of categories, the most frequent first; the last label may stand for ``others``, so many values."""
+    """A column of categories, the last of which may stand for ``others``, so many values.
+
+    Intervals and numbers stand in their order, other labels by how frequent they are.
+    """
 
     column: str
     labels: list[str]
@@ -30,6 +58,14 @@ class ComparedCategories:
     """None where the column was no category, or had too many."""
     after: list[int]
     others: int = 0
+    ordered: bool = False
+    """Whether the labels are intervals or numbers, in their order."""
+    missing: tuple[int, int] | None = None
+    """Records without a value, before (as far as known) and after."""
+    generalised: bool = False
+    """Whether originals were counted under the labels that they are released as."""
+    released: ReleasedCategories | None = None
+    """What the masked table alone shows; the same labels if None."""
 
 
 @dataclass(frozen=True)

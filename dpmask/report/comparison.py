@@ -2,16 +2,16 @@
 
 A small summary for each block of each table: counts on a grid of round numbers, counts of categories, and sums for the
 correlations. A run takes them while it masks, so they cost no pass; two tables that are there already take one each.
-Where the grid lies follows from 2,000 masked values of each column, from five runs of records; nothing in it comes
-from an original. Counts are exact, and the same for any partitioning. Memory per task: one block, and 16 KB for each
+Where the grid lies, and whether it grows by ratios, follows from 2,000 masked values of each column, from five runs of
+records; nothing in it comes from an original. Originals of a generalised column are counted under the labels that they
+are released as. Counts are exact, and the same for any partitioning. Memory per task: one block, and 16 KB for each
 column.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,19 +20,24 @@ import numpy as np
 from dpmask.kernels.arrays import Counts
 from dpmask.kernels.comoments import CoMoments, comoments, merge_comoments
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
-from dpmask.kernels.order.histogram import Bars, Grid, common_bars, even_grid, grid_counts
+from dpmask.kernels.order.histogram import Grid, even_grid, grid_counts
 from dpmask.lake.reading import Rows
+from dpmask.report.arrangement import arranged
+from dpmask.report.column_bars import compared_numbers
 from dpmask.report.compared import (
     ComparedCategories,
     ComparedColumn,
-    ComparedNumbers,
     ComparedTables,
     Correlations,
     Matrix,
     NotDrawn,
+    ReleasedCategories,
 )
+from dpmask.report.log_bars import log_counts, log_edges
+from dpmask.report.words import kind_words
 from dpmask.table.columns import floats, is_category, is_numeric, rounding_step
 from dpmask.table.encoders.texts import TextCounts
+from dpmask.table.label_sets import AsReleased, LabelSets, overlap
 from dpmask.table.sample_rows import sample_rows
 from dpmask.table.table import Table
 
@@ -40,18 +45,20 @@ MOST_CORRELATED = 30
 """More columns than this make a heat map that nobody can read."""
 
 _CELLS = 1024
-_MOST_BARS = 32
 _TAIL = 0.005
 _BEYOND = 4
 _LARGEST = 1e308
 _MOST_CATEGORIES = 1000
-_SHOWN_CATEGORIES = 12
+_SKEWED = 12.0
+"""A column whose upper end is so many times its median is drawn on bars that grow by ratios."""
 
 
 class ColumnCounts(NamedTuple):
-    """One block's share of one table: grid counts of numbers, counts of categories, sums for correlations, moments."""
+    """One block's share of one table: numbers on grids, zeros, skewed ones by ratios, categories, sums, moments."""
 
     counts: list[Counts]
+    zeros: Counts
+    by_ratio: list[Counts]
     texts: list[TextCounts]
     sums: CoMoments | None
     moments: Moments | None
@@ -66,6 +73,10 @@ class ColumnCounter:
     related: tuple[str, ...]
     others: tuple[str, ...] = ()
     """Numbers whose moments are needed though they are not related."""
+    edges: Mapping[str, list[float]] = field(default_factory=dict)
+    """Of skewed columns, between which values are counted once more."""
+    labels: tuple[AsReleased, ...] = ()
+    """The labels that originals of generalised columns are counted under."""
 
     @property
     def columns(self) -> list[str]:
@@ -74,9 +85,18 @@ class ColumnCounter:
 
     def __call__(self, rows: Rows) -> ColumnCounts:
         """The counts of one block."""
+        labelled = {one.column: one for one in self.labels}
+        counts, zeros, by_ratio = list[Counts](), list[int](), list[Counts]()
+        for name, grid in self.grids.items():
+            values = floats(rows, name)
+            counts.append(grid_counts(values, grid))
+            zeros.append(int(np.count_nonzero(values == 0.0)))
+            by_ratio += [log_counts(values, self.edges[name])] if name in self.edges else []
         return ColumnCounts(
-            [grid_counts(floats(rows, name), grid) for name, grid in self.grids.items()],
-            [TextCounts.of(rows, name, most=_MOST_CATEGORIES) for name in self.categories],
+            counts,
+            np.array(zeros, np.int64),
+            by_ratio,
+            [_texts(rows, name, labelled.get(name)) for name in self.categories],
             comoments([floats(rows, name) for name in self.related], 2) if self.related else None,
             column_moments([floats(rows, name) for name in self.others]) if self.others else None,
         )
@@ -86,8 +106,14 @@ class ColumnCounter:
         return table.select(self.columns).reduce(self, merge_counts, "report: distributions")
 
 
+def _texts(rows: Rows, column: str, labels: AsReleased | None) -> TextCounts:
+    if labels is not None:
+        rows = labels.replaced(rows.select([column]))
+    return TextCounts.of(rows, column, most=_MOST_CATEGORIES)
+
+
 @dataclass(frozen=True)
-class Comparison:
+class ColumnComparison:
     """Columns of two tables to be compared; records need no partner. ``before`` and ``after`` count a table each."""
 
     columns: tuple[str, ...]
@@ -103,49 +129,88 @@ class Comparison:
             for counter, counts in ((self.before, before), (self.after, after))
         )
         drawn: dict[str, ComparedColumn] = {name: NotDrawn(name, "too few values to draw") for name in numbers}
-        drawn |= _numbers(self.after.grids, before.counts, after.counts)
-        drawn |= {name: _category(name, originals.get(name), texts) for name, texts in released.items()}
+        drawn |= self._numbers(before, after)
+        sets = {one.column: one.sets for one in self.before.labels}
+        drawn |= {name: _category(name, originals.get(name), one, sets.get(name)) for name, one in released.items()}
         columns = tuple(drawn.get(name) or _not_drawn(name, self.kinds[name]) for name in self.columns)
         with np.errstate(invalid="ignore"):  # values near the largest double have no moments
             related = before.sums.moments if before.sums else None
         leverages = _leverages(self.before.related, related) | _leverages(self.before.others, before.moments)
         return ComparedTables(columns, _correlations(self.after.related, before.sums, after.sums), leverages)
 
+    def _numbers(self, before: ColumnCounts, after: ColumnCounts) -> dict[str, ComparedColumn]:
+        both = zip(before.by_ratio, after.by_ratio, strict=True)
+        by_ratio = dict(zip(self.after.edges, both, strict=True))
+        zeros = zip(before.zeros.tolist(), after.zeros.tolist(), strict=True)
+        each = zip(self.after.grids.items(), zeros, before.counts, after.counts, strict=True)
+        return {
+            name: compared_numbers(name, grid, none, counted, (self.after.edges.get(name), by_ratio.get(name, ())))
+            for (name, grid), none, *counted in each
+        }
 
-def comparison(original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = ()) -> Comparison:
-    """How ``columns`` will be compared, and the correlations of ``related`` ones; reads some masked records."""
+
+def comparison(
+    original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = (), sets: LabelSets | None = None
+) -> ColumnComparison:
+    """How ``columns`` will be compared, and the correlations of ``related`` ones; reads some masked records.
+
+    ``sets`` say what labels of generalised columns stand for.
+    """
     schemas = original.masked_schema, masked.masked_schema
     kinds = {
         name: (schemas[0].field(name).type, schemas[1].field(name).type) for name in dict.fromkeys([*columns, *related])
     }
     numeric = [name for name, both in kinds.items() if all(map(is_numeric, both))]
     after = tuple(name for name in columns if is_category(kinds[name][1]))
-    before = tuple(name for name in after if is_category(kinds[name][0]))
+    labels = tuple(
+        AsReleased(name, sets[name], kinds[name][1])
+        for name in after
+        if sets and sets.get(name) and len(sets[name]) <= _MOST_CATEGORIES
+    )
+    labelled = {one.column for one in labels}
+    before = tuple(name for name in after if is_category(kinds[name][0]) or name in labelled)
     most = tuple(name for name in related if name in numeric)[:MOST_CORRELATED]
-    grids = _grids(masked, {name: kinds[name] for name in columns if name in numeric})
+    numbers = [name for name in columns if name in numeric]
+    sampled = dict(zip(numbers, _sampled(masked, tuple(numbers)), strict=True))
+    grids = {name: _grid(values, kinds[name]) for name, values in sampled.items() if len(values)}
+    edges = {name: found for name, values in sampled.items() if (found := _edges_by_ratio(values))}
     pairs = most if len(most) > 1 else ()
     others = tuple(name for name in numeric if name not in pairs)
-    counters = ColumnCounter(grids, before, pairs, others), ColumnCounter(grids, after, pairs)
-    return Comparison(tuple(columns), kinds, *counters)
+    counters = (
+        ColumnCounter(grids, before, pairs, others, edges, labels),
+        ColumnCounter(grids, after, pairs, edges=edges),
+    )
+    return ColumnComparison(tuple(columns), kinds, *counters)
 
 
-def compare(original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = ()) -> ComparedTables:
+def compare(
+    original: Table, masked: Table, columns: Sequence[str], related: Sequence[str] = (), sets: LabelSets | None = None
+) -> ComparedTables:
     """Columns of two tables compared, in a pass over each."""
-    found = comparison(original, masked, columns, related)
+    found = comparison(original, masked, columns, related, sets)
     return found.result(found.before.over(original), found.after.over(masked))
 
 
-def _grids(masked: Table, kinds: Mapping[str, tuple[Any, Any]]) -> dict[str, Grid]:
-    """A grid for each column of numbers that has any: round the middle of the masked values, five times as wide."""
-    grids = {}
-    for name, values in zip(kinds, _sampled(masked, tuple(kinds)), strict=True):
-        if len(values):
-            low, high = np.quantile(values, [_TAIL, 1 - _TAIL])
-            reach = high / 2 - low / 2  # halves: the difference of two doubles may be none
-            with np.errstate(over="ignore"):
-                start, end = np.clip([low - _BEYOND * reach, high + _BEYOND * reach], -_LARGEST, _LARGEST).tolist()
-            grids[name] = even_grid(start, end, _CELLS, all(rounding_step(kind) == 1 for kind in kinds[name]))
-    return grids
+def _grid(values: Any, kinds: tuple[Any, Any]) -> Grid:
+    """A grid round the middle of some masked values, five times as wide."""
+    low, high = np.quantile(values, [_TAIL, 1 - _TAIL])
+    reach = high / 2 - low / 2  # halves: the difference of two doubles may be none
+    with np.errstate(over="ignore"):
+        start, end = np.clip([low - _BEYOND * reach, high + _BEYOND * reach], -_LARGEST, _LARGEST).tolist()
+    return even_grid(start, end, _CELLS, all(rounding_step(kind) == 1 for kind in kinds))
+
+
+def _edges_by_ratio(values: Any) -> list[float]:
+    """Round numbers that grow by ratios, where some masked values are positive and skewed; nothing where they are not.
+
+    A few negative ones among them lie outside.
+    """
+    others = values[values != 0.0]
+    if not len(others):
+        return []
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, middle, high = np.quantile(others, [_TAIL, 0.5, 1 - _TAIL]).tolist()
+    return log_edges(low, high) if low > 0.0 and high / _SKEWED > middle else []
 
 
 def _sampled(table: Table, columns: tuple[str, ...]) -> list[Any]:
@@ -167,54 +232,38 @@ def merge_counts(left: ColumnCounts, right: ColumnCounts) -> ColumnCounts:
     """The counts of both parts."""
     return ColumnCounts(
         [one + two for one, two in zip(left.counts, right.counts, strict=True)],
+        left.zeros + right.zeros,
+        [one + two for one, two in zip(left.by_ratio, right.by_ratio, strict=True)],
         [one.plus(two) for one, two in zip(left.texts, right.texts, strict=True)],
         merge_comoments(left.sums, right.sums) if left.sums and right.sums else None,
         merge_moments(left.moments, right.moments) if left.moments and right.moments else None,
     )
 
 
-def _numbers(grids: Mapping[str, Grid], before: Sequence[Counts], after: Sequence[Counts]) -> dict[str, ComparedColumn]:
-    return {
-        name: ComparedNumbers(name, bool(grid.shift), _bars(grid, one, two), _bars(grid, two))
-        for (name, grid), one, two in zip(grids.items(), before, after, strict=True)
-    }
-
-
-def _bars(grid: Grid, *counted: Counts) -> Bars:
-    bars = common_bars(grid, counted, _MOST_BARS, _TAIL)
-    return bars._replace(edges=_clean(bars.edges))
-
-
-def _clean(edges: list[float]) -> list[float]:
-    """Edges as people write them, 0.3 and not 0.30000000000000004, as long as they are still distinct."""
-    written = [float(f"{edge:.12g}") for edge in edges]
-    return written if len(set(written)) == len(edges) else edges
-
-
-def _category(name: str, before: TextCounts | None, after: TextCounts) -> ComparedColumn:
+def _category(
+    name: str, before: TextCounts | None, after: TextCounts, sets: Mapping[str, Sequence[object] | None] | None
+) -> ComparedColumn:
     if after.many:
         return NotDrawn(name, f"has more than {_MOST_CATEGORIES:,} different values")
-    original = Counter[str]() if before is None or before.many else before.texts
-    order = sorted(original | after.texts, key=lambda text: (-after.texts[text], -original[text], text))
-    shown, rest = order[:_SHOWN_CATEGORIES], order[_SHOWN_CATEGORIES:]
-    known = before is not None and not before.many
+    known = before is not None and not before.many and (sets is None or not overlap(sets, after.texts))
+    original = before.texts if before is not None and known else None
+    shown, alone = arranged(after.texts, original), arranged(after.texts)
     return ComparedCategories(
         name,
-        [*shown, *([f"{len(rest)} other values"] if rest else [])],
-        _counted(original, shown, rest) if known else None,
-        _counted(after.texts, shown, rest),
-        len(rest),
+        shown.labels,
+        None if original is None else shown.counted(original),
+        shown.counted(after.texts),
+        shown.others,
+        ordered=shown.ordered,
+        missing=(before.missing if before is not None and known else 0, after.missing),
+        generalised=sets is not None and known,
+        released=ReleasedCategories(alone.labels, alone.counted(after.texts), alone.others),
     )
 
 
-def _counted(counts: Counter[str], shown: Sequence[str], rest: Sequence[str]) -> list[int]:
-    """How often each of the shown values occurs, and all others together, if there are any."""
-    return [counts[text] for text in shown] + ([sum(counts[text] for text in rest)] if rest else [])
-
-
 def _not_drawn(name: str, kinds: tuple[Any, Any]) -> NotDrawn:
-    types = " and then ".join(dict.fromkeys(map(str, kinds)))
-    return NotDrawn(name, f"{types} is not drawn")
+    types = ", then ".join(dict.fromkeys(kind_words(str(kind)) for kind in kinds))
+    return NotDrawn(name, f"not drawn: {types}")
 
 
 def _correlations(columns: Sequence[str], before: CoMoments | None, after: CoMoments | None) -> Correlations | None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from dpmask.kernels.order.histogram import pooled
-from dpmask.report.compared import ComparedCategories, ComparedColumn, ComparedNumbers, Correlations, Matrix, NotDrawn
+from dpmask.report.compared import (
+    ComparedCategories,
+    ComparedColumn,
+    ComparedNumbers,
+    Correlations,
+    Matrix,
+    NotDrawn,
+    ReleasedCategories,
+)
 from dpmask.report.public_numbers import public_share
 
 LEAST_SHOWN = 10
@@ -17,8 +26,24 @@ _MOST_CHANGED = 10
 
 
 @dataclass(frozen=True, kw_only=True)
+class NumbersPicture:
+    """How a page draws a column of numbers: zeros as a bar of their own, other values on even edges or by ratios."""
+
+    edges: Sequence[float]
+    shares: Mapping[str, Sequence[float]]
+    """Of all records with a value, by table, in each bar."""
+    zeros: Mapping[str, float] | None = None
+    """The share of zeros, by table, where they are a bar of their own."""
+    logarithmic: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class DrawnColumn:
-    """A column as a page shows it: a chart of ``shares``, by table, and a table of ``rows``."""
+    """A column as a page shows it: a picture of ``shares``, by table, and a table of ``rows``.
+
+    ``edges`` and ``shares`` have all values of a column of numbers, ``picture`` has them as they are best drawn.
+    """
 
     column: str
     kind: Literal["number", "category", "none"]
@@ -33,6 +58,11 @@ class DrawnColumn:
     missing: Sequence[int] = ()
     reason: str = ""
     """Why it is not drawn."""
+    picture: NumbersPicture | None = None
+    ordered: bool = False
+    """Whether the labels are intervals or numbers, in their order."""
+    generalised: bool = False
+    """Whether originals were counted under the labels that they are released as."""
 
 
 def drawn_columns(columns: Iterable[ComparedColumn]) -> list[DrawnColumn]:
@@ -54,35 +84,65 @@ def _drawn(column: ComparedColumn) -> DrawnColumn:
 def _drawn_categories(column: ComparedCategories) -> DrawnColumn:
     counted = {"before": column.before, "after": column.after}
     shares = {table: _shares(counts, sum(counts)) for table, counts in counted.items() if counts is not None}
-    rows = list(zip(column.labels, *shares.values(), strict=True))
-    return DrawnColumn(column=column.column, kind="category", labels=column.labels, shares=shares, rows=rows)
+    return DrawnColumn(
+        column=column.column,
+        kind="category",
+        labels=column.labels,
+        shares=shares,
+        rows=list(zip(column.labels, *shares.values(), strict=True)),
+        missing=column.missing or (),
+        ordered=column.ordered,
+        generalised=column.generalised,
+    )
 
 
 def _drawn_numbers(column: ComparedNumbers) -> DrawnColumn:
-    (edges, counts, below, above, missing), whole = column.bars, column.whole
-    totals = [sum(some) + under + over for some, under, over in zip(counts, below, above, strict=True)]
-    shares = [_shares(some, total) for some, total in zip(counts, totals, strict=True)]
-    outside = {
-        name: [count / max(total, 1) for count, total in zip(some, totals, strict=True)]
-        for name, some in (("below", below), ("above", above))
-    }
-    rows: list[tuple[Any, ...]] = (
-        [(f"below {shown(edges[0], whole)}", *outside["below"])] if any(outside["below"]) else []
+    others = column.others
+    apart = others is not None and others.bars is not None
+    totals = [sum(some) + under + over for some, under, over in zip(*column.bars[1:4], strict=True)]
+    bars = others.bars if others is not None and others.bars is not None else column.bars
+    zeros = [_share(count, total) for count, total in zip(column.zeros, totals, strict=True)]
+    logarithmic = others is not None and others.logarithmic
+    picture = NumbersPicture(
+        edges=bars.edges,
+        shares=_by_table([_shares(some, total) for some, total in zip(bars.counts, totals, strict=True)]),
+        zeros=_by_table(zeros) if apart and any(column.zeros) else None,
+        logarithmic=logarithmic,
+        whole=column.whole,
     )
-    rows += [
-        (between(low, high, whole), *both) for low, high, *both in zip(edges[:-1], edges[1:], *shares, strict=True)
-    ]
-    rows += [(f"{shown(edges[-1], whole)} and more", *outside["above"])] if any(outside["above"]) else []
+    outside = {
+        name: [_share(count, total) for count, total in zip(some, totals, strict=True)]
+        for name, some in (("below", bars.below), ("above", bars.above))
+    }
+    plain = [_shares(some, total) for some, total in zip(column.bars.counts, totals, strict=True)]
     return DrawnColumn(
         column=column.column,
         kind="number",
-        edges=edges,
-        shares=dict(zip(("before", "after"), shares, strict=True)),
-        rows=rows,
-        ends=_ends(edges, whole),
+        edges=column.bars.edges,
+        shares=_by_table(plain),
+        rows=_number_rows(picture, outside),
+        ends=_ends(column.bars.edges, column.whole),
         outside=outside,
-        missing=missing,
+        missing=column.bars.missing,
+        picture=picture,
     )
+
+
+def _number_rows(picture: NumbersPicture, outside: Mapping[str, Sequence[float]]) -> list[tuple[Any, ...]]:
+    """The table of a picture: a row for zeros, for each bar, and for what lies outside."""
+    edges, named = picture.edges, _Named(picture.whole, picture.logarithmic)
+    zeros = [("0", *picture.zeros.values())] if picture.zeros is not None else []
+    below = [(f"below {named.edge(edges[0])}", *outside["below"])] if any(outside["below"]) else []
+    above = [(f"{named.edge(edges[-1])} and more", *outside["above"])] if any(outside["above"]) else []
+    bars = [
+        (named.between(low, high), *both)
+        for low, high, *both in zip(edges[:-1], edges[1:], *picture.shares.values(), strict=True)
+    ]
+    return [*zeros, *below, *bars, *above]
+
+
+def _by_table(both: Sequence[Any]) -> dict[str, Any]:
+    return dict(zip(("before", "after"), both, strict=True))
 
 
 def _public(column: ComparedColumn) -> DrawnColumn | None:
@@ -92,32 +152,54 @@ def _public(column: ComparedColumn) -> DrawnColumn | None:
 
 
 def _public_numbers(column: ComparedNumbers) -> DrawnColumn | None:
-    bars = column.released  # whose edges follow from the masked values alone
+    """Without originals: the edges follow from the masked values alone."""
+    bars, zeros, logarithmic = column.released, None, False
+    if column.others is not None and column.others.released is not None:
+        apart, count = column.others.released, column.zeros[1]
+        rest = sum(apart.counts[0]) + apart.below[0] + apart.above[0]
+        if (count == 0 or count >= LEAST_SHOWN) and rest >= LEAST_SHOWN:
+            bars, zeros, logarithmic = apart, count, column.others.logarithmic
     counts = [bars.below[0], *bars.counts[0], bars.above[0]]
-    groups = pooled(counts, LEAST_SHOWN)
+    groups, total = pooled(counts, LEAST_SHOWN), sum(counts) + (zeros or 0)
     if not groups:
         return None
-    edges, whole, total = bars.edges, column.whole, sum(counts)
-    width = edges[1] - edges[0]
-    ends = [edges[0] - width, *edges, edges[-1] + width]
-    rows = []
+    named, ends = _Named(column.whole, logarithmic), _open_edges(bars.edges, logarithmic)
+    rows: list[tuple[Any, ...]] = [("0", public_share(zeros, total))] if zeros else []
     for start, end, count in groups:
         low = None if start == 0 else ends[start]
         high = None if end == len(counts) else ends[end]
-        rows.append((_open(low, high, whole), public_share(count, total)))
+        rows.append((named.open(low, high), public_share(count, total)))
+    edges = [ends[groups[0][0]], *(ends[end] for _, end, _ in groups)]
+    shares = {"after": [round(public_share(count, total) / (end - start), 6) for start, end, count in groups]}
     return DrawnColumn(
         column=column.column,
         kind="number",
-        edges=[ends[groups[0][0]], *(ends[end] for _, end, _ in groups)],
-        shares={"after": [round(public_share(count, total) / (end - start), 6) for start, end, count in groups]},
+        edges=edges,
+        shares=shares,
         rows=rows,
-        ends=_ends(edges, whole),
+        ends=_ends(bars.edges, column.whole),
+        picture=NumbersPicture(
+            edges=edges,
+            shares=shares,
+            zeros={"after": public_share(zeros, total)} if zeros else None,
+            logarithmic=logarithmic,
+            whole=column.whole,
+        ),
     )
 
 
+def _open_edges(edges: Sequence[float], logarithmic: bool) -> list[float]:
+    """The edges of bars, and of one more at either end that stands for all beyond."""
+    if logarithmic:
+        return [edges[0] * edges[0] / edges[1], *edges, edges[-1] * edges[-1] / edges[-2]]
+    width = edges[1] - edges[0]
+    return [edges[0] - width, *edges, edges[-1] + width]
+
+
 def _public_categories(column: ComparedCategories) -> DrawnColumn | None:
-    counts, total = column.after, sum(column.after)
-    named = dict(zip(column.labels[: -1 if column.others else None], counts, strict=False))
+    released = column.released or ReleasedCategories(column.labels, column.after, column.others)
+    counts, total = released.counts, sum(released.counts)
+    named = dict(zip(released.labels[: -1 if released.others else None], counts, strict=False))
     kept = {text: count for text, count in named.items() if count >= LEAST_SHOWN}
     other = total - sum(kept.values())
     while kept and 0 < other < LEAST_SHOWN:
@@ -126,8 +208,14 @@ def _public_categories(column: ComparedCategories) -> DrawnColumn | None:
         return None
     labels = [*kept, *(["other values"] if other else [])]
     shares = [public_share(count, total) for count in [*kept.values(), *([other] if other else [])]]
-    rows = list(zip(labels, shares, strict=True))
-    return DrawnColumn(column=column.column, kind="category", labels=labels, shares={"after": shares}, rows=rows)
+    return DrawnColumn(
+        column=column.column,
+        kind="category",
+        labels=labels,
+        shares={"after": shares},
+        rows=list(zip(labels, shares, strict=True)),
+        ordered=column.ordered,
+    )
 
 
 class ComparedCorrelations(NamedTuple):
@@ -161,26 +249,39 @@ def _shares(counts: Sequence[int], total: int) -> list[float]:
     return [round(count / max(total, 1), 6) for count in counts]
 
 
-def _ends(edges: Sequence[float], whole: bool) -> tuple[str, str, str]:
-    """What stands below a chart: its first, middle and last value."""
+def _share(count: int, total: int) -> float:
+    return count / max(total, 1)
+
+
+def _ends(edges: Sequence[float], whole: bool) -> tuple[str, str]:
+    """The first and the last value of a chart of all values."""
     low, high = (round(edges[0] + 0.5), round(edges[-1] - 0.5)) if whole else (edges[0], edges[-1])
-    return shown(low, False), shown(low / 2 + high / 2, False), shown(high, False)
+    return f"{low:,.6g}", f"{high:,.6g}"
 
 
-def _open(low: float | None, high: float | None, whole: bool) -> str:
-    if low is None:
-        return "all" if high is None else f"below {shown(high, whole)}"
-    return f"{shown(low, whole)} and more" if high is None else between(low, high, whole)
+class _Named(NamedTuple):
+    """How bars are called: whole numbers by the first and the last of them."""
 
+    whole: bool
+    logarithmic: bool
 
-def between(low: float, high: float, whole: bool) -> str:
-    """A bar in words: one whole number, or from where to where."""
-    if whole:
-        first, last = round(low + 0.5), round(high - 0.5)
-        return f"{first:,}" if first == last else f"{first:,} to {last:,}"
-    return f"{shown(low, False)} to {shown(high, False)}"
+    def between(self, low: float, high: float) -> str:
+        """A bar in words: one whole number, or from where to where."""
+        if self.whole:
+            first, last = self._first(low), self._first(high) - 1
+            return f"{first:,}" if first == last else f"{first:,} to {last:,}"
+        return f"{self.edge(low)} to {self.edge(high)}"
 
+    def edge(self, edge: float) -> str:
+        """An edge as people write it."""
+        return f"{self._first(edge) if self.whole else edge:,.6g}"
 
-def shown(edge: float, whole: bool) -> str:
-    """An edge as people write it; whole numbers begin half a step above theirs."""
-    return f"{edge + 0.5 if whole else edge:,.6g}"
+    def open(self, low: float | None, high: float | None) -> str:
+        """A bar that may be open at either end."""
+        if low is None:
+            return "all" if high is None else f"below {self.edge(high)}"
+        return f"{self.edge(low)} and more" if high is None else self.between(low, high)
+
+    def _first(self, edge: float) -> int:
+        """The first whole number of a bar: even edges lie half a step below it."""
+        return math.ceil(edge) if self.logarithmic else round(edge + 0.5)

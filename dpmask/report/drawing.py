@@ -20,11 +20,6 @@ _LIVES = 3
 _LONGEST_TEXT = 120
 
 
-def can_draw() -> bool:
-    """Whether the library that draws is installed."""
-    return find_spec("vl_convert") is not None
-
-
 class Drawer:
     """The process that draws, started with the first chart; after some crashes it is not started again."""
 

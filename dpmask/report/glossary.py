@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dpmask.results import ATTACKED, GUESSING, INTERVAL, NEUTRAL, RATE
+from dpmask.results import ATTACKED, GUESSING, INTERVAL, LESS_RISK, MORE_RISK, NEUTRAL, RATE
 
 
-class Entry(NamedTuple):
+class GlossaryEntry(NamedTuple):
     """One entry of the glossary."""
 
     name: str
@@ -31,17 +31,17 @@ class Entry(NamedTuple):
         return f"{self.definition} {self.direction} Source: {self.source}."
 
 
-def _terms(source: str, direction: str, **definitions: str) -> list[Entry]:
-    return [Entry(name, text, direction, source) for name, text in definitions.items()]
+def _terms(source: str, direction: str, **definitions: str) -> list[GlossaryEntry]:
+    return [GlossaryEntry(name, text, direction, source) for name, text in definitions.items()]
 
 
 FIELDS = {
     term.name: term
     for term in [
-        Entry("rate", *RATE),
-        Entry("interval", *INTERVAL),
-        Entry("guessing", *GUESSING),
-        Entry("attacked", *ATTACKED),
+        GlossaryEntry("rate", *RATE),
+        GlossaryEntry("interval", *INTERVAL),
+        GlossaryEntry("guessing", *GUESSING),
+        GlossaryEntry("attacked", *ATTACKED),
         *_terms(
             "Fung, Wang, Wang and Hung 2009, Privacy-preserving data publishing for cluster analysis",
             NEUTRAL,
@@ -57,6 +57,16 @@ FIELDS = {
         ),
         *_terms(
             "dpmask explain report",
+            LESS_RISK,
+            candidates="Released rows that fit a record at least as well as its own, by the columns that are known.",
+        ),
+        *_terms(
+            "dpmask explain report",
+            MORE_RISK,
+            chance="Chance of a right link: 1 over the rows as near as the own, 0 where another is nearer.",
+        ),
+        *_terms(
+            "dpmask explain report",
             "The farther from zero, the more information was lost.",
             change="Correlation after masking less correlation before.",
         ),
@@ -64,15 +74,17 @@ FIELDS = {
 }
 
 
-def measure_term(measure: Mapping[str, Any]) -> Entry:
+def measure_term(measure: Mapping[str, Any]) -> GlossaryEntry:
     """The entry of a measure, or of a method's figures, as a whole."""
     about = measure["about"]
-    return Entry(measure["name"], about["definition"], about["direction"], about["source"])
+    return GlossaryEntry(measure["name"], about["definition"], about["direction"], about["source"])
 
 
-def field_term(field: str, measure: Mapping[str, Any] | None = None) -> Entry:
+def field_term(field: str, measure: Mapping[str, Any] | None = None) -> GlossaryEntry:
     """The entry of a number: of a measure's result, or of a method's figures."""
     if measure is not None:
         own = measure["about"].get("terms", {}).get(field)  # a point that an earlier sweep kept has none
-        return Entry(field, **own) if own else measure_term(measure)
-    return FIELDS.get(field) or Entry(field, "A figure of the method.", NEUTRAL, "the method's page in the guide")
+        return GlossaryEntry(field, **own) if own else measure_term(measure)
+    return FIELDS.get(field) or GlossaryEntry(
+        field, "A figure of the method.", NEUTRAL, "the method's page in the guide"
+    )

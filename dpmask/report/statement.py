@@ -34,6 +34,11 @@ def statement(public: Mapping[str, Any], identity: str) -> str:
     if public["dropped"]:
         parts.append(f"Removed: {', '.join(public['dropped'])}.")
     parts.append(ORDERS[public["order"]])
+    if public.get("partition_by"):
+        parts.append(
+            f"The files lie in folders by {', '.join(public['partition_by'])}, which hold nothing but these values; "
+            "how many records have each can be counted in the rows, too."
+        )
     advice = [line for step in public["steps"] for line in step.get("for_analysts", ())]
     if advice:
         parts += ["## Using the data", *(f"* {line}" for line in advice)]

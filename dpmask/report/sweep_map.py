@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from dpmask.report.drawing import can_draw
-from dpmask.report.glossary import Entry, field_term
+from dpmask.report.glossary import GlossaryEntry, field_term
+from dpmask.report.headline import HeadNumber
+from dpmask.report.line_charts import Curve, MapPoint, PolicyLimits, curves_chart, map_chart
 from dpmask.report.outline import line
 from dpmask.report.page import environment
-from dpmask.report.sweep_chart import curves_chart, map_chart
+from dpmask.report.rules import parts
+from dpmask.report.svg_parts import share_text
 from dpmask.results import shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_LINKAGE = "gate.linkage"
+"""What every job measures: linkage by all columns at risk."""
 _MATCH_POINT = ".match_point"
 
 
@@ -82,6 +86,21 @@ class Sweep:
     points: tuple[SweepPoint, ...]
     report: str = ""
     """Where its page is."""
+    rules: tuple[str, ...] = ()
+    """The policy that points are judged by."""
+    why: Mapping[str, str] = field(default_factory=dict)
+    """Why a parameter was tried that nobody asked for, by its name."""
+
+    @property
+    def limits(self) -> PolicyLimits:
+        """Where the policy ends for what points are compared by; both are the better the smaller."""
+        known = [parts(rule) for rule in self.rules]
+        upper = {
+            name: min(limit for other, relation, limit in known if other == name and relation.startswith("<"))
+            for name, relation, _ in known
+            if relation.startswith("<")
+        }
+        return PolicyLimits(upper.get(self.risk), upper.get(self.loss))
 
     @property
     def frontier(self) -> tuple[bool, ...]:
@@ -132,7 +151,9 @@ class Sweep:
             "points": points,
             "recommended": self.recommended,
             "recommendation": self.explain(),
+            "rules": list(self.rules),
             "report": self.report,
+            "why": dict(self.why),
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -146,19 +167,20 @@ class Sweep:
         return pd.DataFrame(rows)
 
     def chart(self) -> str:
-        """Risk against loss, as SVG."""
-        rows = [
-            {
-                "risk": point.risk,
-                "loss": point.loss,
-                "frontier": frontier,
-                "holds": point.holds,
-                "recommended": number == self.recommended,
-                "label": f"{number + 1}: recommended" if number == self.recommended else str(number + 1),
-            }
+        """Risk against loss, and where the policy ends, as SVG."""
+        points = [
+            MapPoint(
+                loss=point.loss,
+                risk=point.risk,
+                text=f"{number + 1}: recommended" if number == self.recommended else str(number + 1),
+                title=f"{point.text}: {self.risk} {point.risk:.4g}, {self.loss} {point.loss:.4g}",
+                holds=point.holds,
+                frontier=frontier,
+                recommended=number == self.recommended,
+            )
             for number, (point, frontier) in enumerate(zip(self.points, self.frontier, strict=True))
         ]
-        return map_chart(rows, (self.risk, self.loss), "Risk against loss")
+        return map_chart(points, (self.risk, self.loss), self.limits, "Risk against loss")
 
     def _repr_html_(self) -> str:
         """The chart and a small table, for notebooks."""
@@ -175,8 +197,7 @@ class Sweep:
         ]
         header = "".join(f"<th>{escape(name)}</th>" for name in names)
         rows = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>" for cells in lines)
-        chart = self.chart() if can_draw() else ""
-        return f"{chart}<table><caption>{escape(self.explain())}</caption><tr>{header}</tr>{rows}</table>"
+        return f"{self.chart()}<table><caption>{escape(self.explain())}</caption><tr>{header}</tr>{rows}</table>"
 
 
 def map_page(sweep: Sweep) -> str:
@@ -190,6 +211,8 @@ def map_page(sweep: Sweep) -> str:
         "recommended": None if sweep.recommended is None else sweep.recommended + 1,
         "parameter": _first_number(sweep),
         "map_chart": sweep.chart,
+        "limited": sweep.limits != PolicyLimits(),
+        "numbers": _numbers(sweep, terms),
         "curves_chart": lambda name: _curves(sweep, name),
         "others": {name: term for name, term in terms.items() if name not in goals},
         "risk_term": terms[sweep.risk],
@@ -198,7 +221,7 @@ def map_page(sweep: Sweep) -> str:
     return environment([]).get_template("map.html.j2").render(content)
 
 
-def _goal_term(name: str, about: Mapping[str, Any]) -> Entry:
+def _goal_term(name: str, about: Mapping[str, Any]) -> GlossaryEntry:
     measure, _, number = name.rpartition(".")
     known = about.get(measure)
     return field_term(number, {"name": measure, "about": known} if known else None)
@@ -222,14 +245,63 @@ def _curves(sweep: Sweep, parameter: str) -> str:
     """
     compared = [name.removesuffix(_MATCH_POINT) for name in sweep.points[0].values if name.endswith(_MATCH_POINT)]
     names = [f"{measure}.{field}" for measure in compared for field in ("value", "match_point")]
-    fields = {f"more{number}": name for number, name in enumerate(names)}
-    rows = [
-        {"x": point.parameters[parameter], "line": _others(point, parameter), "risk": point.risk, "loss": point.loss}
-        | {field: point.values.get(name) for field, name in fields.items()}
-        for point in sweep.points
-    ]
-    panels = {"risk": sweep.risk, "loss": sweep.loss, **fields}
-    return curves_chart(rows, parameter, panels, f"Risk and loss against {parameter}")
+    lines: dict[str, list[SweepPoint]] = {}
+    for point in sorted(sweep.points, key=lambda one: float(one.parameters[parameter])):
+        lines.setdefault(_others(point, parameter), []).append(point)
+
+    def curves(value: Callable[[SweepPoint], float | None]) -> list[Curve]:
+        return [
+            Curve(name, [(float(one.parameters[parameter]), value(one)) for one in points])
+            for name, points in lines.items()
+        ]
+
+    panels = {sweep.risk: curves(lambda one: one.risk), sweep.loss: curves(lambda one: one.loss)}
+    panels |= {name: curves(lambda one, name=name: one.values.get(name)) for name in names}  # type: ignore[misc]
+    return curves_chart(panels, parameter, f"Risk and loss against {parameter}")
+
+
+def _numbers(sweep: Sweep, terms: Mapping[str, GlossaryEntry]) -> list[HeadNumber]:
+    """What the recommended point, or the one of least risk, risks and loses; and how many points the policy allows."""
+    least = min(range(len(sweep.points)), key=lambda number: sweep.points[number].risk)
+    number = least if sweep.recommended is None else sweep.recommended
+    point, which = sweep.points[number], "the recommended point" if sweep.recommended is not None else "least risk"
+    limits, passed = sweep.limits, sum(one.holds for one in sweep.points)
+    risk = HeadNumber(
+        "Who could be found or learned of",
+        "Singling out, linkability, inference",
+        share_text(point.risk) if 0 <= point.risk <= 1 else f"{point.risk:.3g}",
+        f"is {sweep.risk} at point {number + 1}, {which}{_limited(limits.risk, share=0 <= point.risk <= 1)}."
+        + _linked(sweep, point),
+        _is_allowed(sweep, point),
+        terms[sweep.risk],
+    )
+    loss = HeadNumber(
+        "What was lost",
+        "Utility",
+        f"{point.loss:.3g}",
+        f"is {sweep.loss} at point {number + 1}{_limited(limits.loss, share=False)}.",
+        None if limits.loss is None else point.loss <= limits.loss,
+        terms[sweep.loss],
+    )
+    text = "points satisfy the whole policy: " + ("; ".join(sweep.rules) or "it has no rule") + "."
+    allowed = HeadNumber("What the policy allows", "Decision", f"{passed} of {len(sweep.points)}", text, passed > 0)
+    return [risk, loss, allowed]
+
+
+def _linked(sweep: Sweep, point: SweepPoint) -> str:
+    """What the strongest intruder finds, where points are compared by less than that."""
+    found = None if sweep.risk == _LINKAGE else point.values.get(_LINKAGE)
+    return "" if found is None else f" Who knows all columns at risk finds {share_text(found)} ({_LINKAGE})."
+
+
+def _is_allowed(sweep: Sweep, point: SweepPoint) -> bool | None:
+    """Whether the policy allows that risk and what the strongest intruder finds; None where it says nothing of them."""
+    about = [rule for rule in sweep.rules if parts(rule)[0] in (sweep.risk, _LINKAGE)]
+    return not set(about).intersection(point.broken) if about else None
+
+
+def _limited(limit: float | None, *, share: bool) -> str:
+    return "" if limit is None else f"; the policy ends at {share_text(limit) if share else f'{limit:.6g}'}"
 
 
 def _others(point: SweepPoint, parameter: str) -> str:
