@@ -13,14 +13,12 @@ from dpmask.cli.ledger import ledger
 from dpmask.cli.measuring import attack, evaluate, sweep
 from dpmask.cli.preparing import certificates, explain, generate, init, schema, taxonomy, warmup
 from dpmask.cli.releasing import fit, plan, run, verify
-from dpmask.kernels.target import pin_libraries
 from dpmask.terminal import settle_output
 
 # Read by numpy and BLAS when they are first imported. Dask has the cores, so BLAS gets one thread for each task; and
 # huge pages only cost here: clearing them for the arrays of every block takes longer than what is done with these.
 for _name, _value in {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMPY_MADVISE_HUGEPAGE": "0"}.items():
     os.environ.setdefault(_name, _value)
-pin_libraries()
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

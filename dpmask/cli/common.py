@@ -44,10 +44,11 @@ def working(scheduler: str | None, cluster: str | None) -> Iterator[Progress]:
     """Connected to the cluster, the progress of passes on the terminal."""
     from dpmask.engine.cluster.connect import connected
     from dpmask.engine.progress import listening
+    from dpmask.job.warm_up import compiling_announced
 
     progress = Progress()
     try:
-        with listening(progress.passes), connected(scheduler, cluster):
+        with listening(progress.passes), connected(scheduler, cluster), compiling_announced():
             yield progress
     finally:
         progress.close()

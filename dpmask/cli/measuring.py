@@ -17,10 +17,10 @@ from dpmask.terminal import echo, show_attacks, show_evaluation, show_sweep
 @click.option(
     "--over",
     multiple=True,
-    required=True,
     metavar="PATH=VALUES",
     help="A parameter and its values, such as mask[0].k=3,5,10; may be given several times. A value may also be a "
-    "whole step: mask[0]={method: noise, columns: [net], scale: 0.1},{method: microaggregation, columns: [net], k: 5}.",
+    "whole step: mask[0]={method: noise, columns: [net], scale: 0.1},{method: microaggregation, columns: [net], k: 5}. "
+    "Default: what sets the risk of the job's methods, at values from our experiments; it prints which and why.",
 )
 @click.option("--risk", metavar="NAME.FIELD", help="The risk to compare by. Default: the first measured rate.")
 @click.option("--loss", metavar="NAME.FIELD", help="The loss to compare by. Default: the first measured loss.")
@@ -79,11 +79,19 @@ def _names(_context: Any, _option: Any, given: tuple[str, ...]) -> list[str]:
 @_columns("--quasi", "Quasi-identifiers, taken jointly, to measure groups by.")
 @_columns("--sensitive", "What an intruder wants to learn of a group.")
 @click.option(
+    "--weight",
+    metavar="COLUMN",
+    help="What records weigh by in every measure that describes the tables. Default: the weight that MASKED declares, "
+    "if it is a release.",
+)
+@click.option("--unweighted", is_flag=True, help="All records weigh the same.")
+@click.option(
     "--cuts",
     metavar="RELEASE",
     help="The release whose manifest says what labels stand for. Default: that of MASKED, if it is one.",
 )
 @click.option("--json", "json_file", metavar="FILE", help="Write all numbers to this file; - prints them.")
+@click.option("--explain", is_flag=True, help="Print what each measure found in words, too.")
 @click.option("--report", metavar="FILE", help="Draw all of it, and the columns before and after, on one HTML page.")
 @on_cluster
 @with_exit_codes
@@ -94,8 +102,11 @@ def evaluate(
     columns: list[str],
     quasi: list[str],
     sensitive: list[str],
+    weight: str | None,
+    unweighted: bool,
     cuts: str | None,
     json_file: str | None,
+    explain: bool,
     report: str | None,
     scheduler: str | None,
     cluster: str | None,
@@ -103,6 +114,8 @@ def evaluate(
     """Measure risk and information loss of any two lakes, whoever did the masking. Publishes nothing."""
     from dpmask.job.evaluate import evaluate as measure
 
+    if weight is not None and unweighted:
+        raise click.UsageError("Give --weight or --unweighted, not both.")
     with working(scheduler, cluster):
         found = measure(
             original,
@@ -111,13 +124,15 @@ def evaluate(
             columns=columns,
             quasi=quasi,
             sensitive=sensitive,
+            weight=weight,
+            weighted=not unweighted,
             cuts=cuts,
             report=report,
         )
     if json_file is not None:
         _write_json(found.to_dict(), json_file)
     if json_file != "-":
-        show_evaluation(found)
+        show_evaluation(found, explain=explain)
         if report is not None:
             echo(f"Report: {report}")
 

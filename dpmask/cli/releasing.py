@@ -23,6 +23,7 @@ from dpmask.terminal import Progress, count, echo, echo_event, log_as_events, sh
 @click.option("--trial", is_flag=True, help="A trial, not a release: it may have a seed, and says so everywhere.")
 @click.option("--fitted", metavar="FOLDER", help="Mask by the fits in this folder, which dpmask fit saved.")
 @click.option("--sign", metavar="KEYFILE", help="Sign the manifest with this Ed25519 private key (PEM).")
+@click.option("--explain", is_flag=True, help="Print what each measure found in words, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, also when the run fails.")
 @click.option(
     "--log-format",
@@ -44,6 +45,7 @@ def run(
     trial: bool,
     fitted: str | None,
     sign: str | None,
+    explain: bool,
     as_json: bool,
     log_format: str,
     metrics: str | None,
@@ -79,10 +81,10 @@ def run(
         echo(json.dumps(outcome.to_dict(), indent=1))
     if outcome.exit_code:
         if not as_events:
-            show_failed(outcome)
+            show_failed(outcome, explain=explain)
         sys.exit(outcome.exit_code)
     if not as_json:
-        show_released(outcome)
+        show_released(outcome, explain=explain)
 
 
 @click.command()
@@ -128,10 +130,13 @@ def plan(
     from dpmask.engine.cluster.connect import connected
     from dpmask.job.estimate import plan as make_plan
     from dpmask.job.model import read_job
+    from dpmask.job.warm_up import compiling_announced
     from dpmask.release.gate import closed
 
     with connected(scheduler, cluster):
-        planned = make_plan(read_job(job, settings), overwrite=overwrite, trial=trial)
+        wanted = read_job(job, settings)
+        with compiling_announced(wanted, lambda text, *_: echo(text, err=True)):
+            planned = make_plan(wanted, overwrite=overwrite, trial=trial)
     if as_json:
         echo(json.dumps(planned.to_dict(), indent=1))
     else:

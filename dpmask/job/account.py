@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from dpmask import __version__
 from dpmask.engine.cluster.same_workers import computing_libraries
 from dpmask.job.decision import Decision
+from dpmask.job.layout import released_type
 from dpmask.job.model import Job
 from dpmask.job.outcome import About, MeasureOutcome, RuleOutcome, StepOutcome
 from dpmask.job.prepare import Prepared
@@ -47,6 +48,9 @@ class Account:
     key: dict[str, Plain]
     rows: int
     order: str
+    partition_by: list[str]
+    """Columns whose values are in folders' names, if any."""
+    table: str | None
     schema: list[ReleasedColumn]
     dropped: list[str]
     accepted: dict[str, str]
@@ -54,6 +58,8 @@ class Account:
     steps: list[StepOutcome]
     measures: list[MeasureOutcome]
     policy: list[RuleOutcome]
+    metadata: dict[str, Any] | None
+    """What the job says of the release, for catalogues."""
     public_measures: list[MeasureOutcome]
     """The measures that the release may show, rounded to what its number of records supports."""
 
@@ -67,7 +73,8 @@ class Account:
             ],
             "policy": [one.model_dump(include={"rule", "held", "columns"}) for one in self.policy],
         }
-        return {name: value for name, value in vars(self).items() if name not in _PRIVATE} | changed
+        unset = {name for name in ("partition_by", "table", "metadata") if not getattr(self, name)}
+        return {name: value for name, value in vars(self).items() if name not in _PRIVATE | unset} | changed
 
 
 def account(
@@ -92,8 +99,10 @@ def account(
         key={"fingerprint": prepared.key.fingerprint, "salt": prepared.key.salt},
         rows=rows,
         order=job.file.order,
+        partition_by=job.file.partition_by,
+        table=job.file.table,
         schema=[
-            ReleasedColumn(name, str(schema.field(name).type), job.role(name), name in masked)
+            ReleasedColumn(name, str(released_type(job, name, schema.field(name).type)), job.role(name), name in masked)
             for name in prepared.columns
         ],
         dropped=job.dropped,
@@ -118,6 +127,7 @@ def account(
             )
             for one in decision.verdicts
         ],
+        metadata=job.file.metadata.given() if job.file.metadata else None,
         public_measures=[
             _public_outcome(one, result, public_loss(result, rows, _leverage(decision, one, leverages)))
             for one, result in decision.measured
@@ -156,6 +166,8 @@ def measure_outcome(name: str, measure: str, result: Any, public: bool | None = 
         explanation=result.explain(),
         about=About(**result.described()),
         first=result.first,
+        lost=isinstance(result, Loss),
+        larger_is_better=result.larger_is_better,
         shares=list(result.shares),
         exhibits=dict(result.exhibits),
     )

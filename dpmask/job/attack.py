@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpmask.engine.progress import note
+from dpmask.engine import progress
 from dpmask.errors import InputError, JobError
 from dpmask.job.attacks import BY, BY_MASKED, HOUSEHOLD, LABELS, known_labels, known_of_members, masked_before
 from dpmask.job.evaluate import POSITION, Pairing, intervals_of, label_sets_of, manifest_of, pair_lakes
@@ -14,7 +14,7 @@ from dpmask.job.measures import takers
 from dpmask.job.several_releases import PairedRelease, several_attacks
 from dpmask.masking.claims import suppressed_columns
 from dpmask.masking.method import Method
-from dpmask.masking.of_households import made_method
+from dpmask.masking.of_households import method_of_step
 from dpmask.measures import find_measure
 from dpmask.measures.measure import MeasureRequest
 from dpmask.results import Result
@@ -125,7 +125,7 @@ _HOW = "Give the private folder of its run, or a column that both have and whose
 
 
 def _announced(name: str, take: Callable[[], Result]) -> Result:
-    note(name)
+    progress.step(name)
     return take()
 
 
@@ -160,7 +160,7 @@ def _requests(release: _SeenRelease, sample: int) -> Iterator[MeasureRequest]:
 
 def _methods(manifest: Mapping[str, Any]) -> list[Method[Any]]:
     """The methods of a release's steps, with the parameters that it shows."""
-    return [made_method(step["method"], step["parameters"]) for step in manifest["steps"]]
+    return [method_of_step(step["method"], step["parameters"]) for step in manifest["steps"]]
 
 
 def _known(parameters: Mapping[str, Any], numbers: Sequence[str], columns: Sequence[str]) -> dict[str, Any]:

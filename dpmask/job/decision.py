@@ -87,9 +87,15 @@ class Decision:
 
 
 def measure_and_judge(
-    job: Job, original: Table, masked: Table, fitted: Sequence[Any], series: CheckedSeries | None = None
+    job: Job,
+    original: Table,
+    masked: Table,
+    fitted: Sequence[Any],
+    series: CheckedSeries | None = None,
+    *,
+    at_once: int = 1,
 ) -> Decision:
-    """Take the job's measures, the attacks of its methods and those of the gate."""
+    """Take the job's measures, the attacks of its methods and those of the gate, ``at_once`` so many of them."""
     earlier = None if series is None else series.measured(job, original, masked)
     masked = with_intervals(masked, joined_intervals(job.methods))
     steps = zip(job.names, job.methods, strict=True)
@@ -100,7 +106,8 @@ def measure_and_judge(
     gate: GateMeasures = gate_measures(job, original, masked.masked_schema, asked)
     requests = [*asked, *gate.beside(asked)]
     suppressed = suppressed_columns(standing_claims(fitted, masked.masked_schema.names))
-    results, untried = taken(takers(original, masked, requests, through_steps(fitted), suppressed), attacks)
+    take = takers(original, masked, requests, through_steps(fitted), suppressed)
+    results, untried = taken(take, attacks, at_once=at_once)
     undoing = {measure for method in job.methods for measure in method.attacks()}
     differencing = None
     if earlier is not None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dpmask.engine.progress import note
+from dpmask.engine import progress
 from dpmask.errors import DpmaskError, InputError, JobError
 from dpmask.job.account import measure_outcome
 from dpmask.job.measures import named_columns, takers
@@ -15,14 +15,15 @@ from dpmask.job.prepare import check_writable
 from dpmask.lake.listing import MANIFEST, glob_root
 from dpmask.lake.storage import Place
 from dpmask.masking.claims import suppressed_columns
-from dpmask.masking.of_households import made_method
+from dpmask.masking.of_households import method_of_step
 from dpmask.measures import MEASURES, find_measure
 from dpmask.measures.measure import MeasureRequest
 from dpmask.release.manifest import parse
 from dpmask.report.comparison import compare
 from dpmask.report.page import evaluation_page
+from dpmask.results import Loss
 from dpmask.table.alignment import in_source_order, pair_by_column
-from dpmask.table.columns import is_numeric, require_known
+from dpmask.table.columns import is_numeric, require_known, require_numeric
 from dpmask.table.joined_intervals import JoinedIntervals, joined_intervals, with_intervals
 from dpmask.table.label_sets import LabelSets
 from dpmask.table.lake import BLOCK_ROWS, Lake, read_lake
@@ -31,6 +32,7 @@ from dpmask.table.table import Table
 _WHO = "evaluate"
 POSITION = "position"
 _OPTIONS = ("columns", "quasi", "sensitive")
+_WEIGHT = "weight"
 _MAY_LACK = ("sensitive", "weight")
 _DEPTH = 4  # release, data, its identity, a file
 
@@ -117,13 +119,17 @@ def evaluate(
     columns: Sequence[str] = (),
     quasi: Sequence[str] = (),
     sensitive: Sequence[str] = (),
+    weight: str | None = None,
+    weighted: bool = True,
     cuts: str | None = None,
     block_rows: int = BLOCK_ROWS,
     report: str | None = None,
 ) -> Evaluation:
     """Every measure whose parameters are known; what could not be measured, with the reason.
 
-    Without ``columns``, the numeric columns that both tables have; ``quasi`` and ``sensitive`` are for groups. What
+    Without ``columns``, the numeric columns that both tables have; ``quasi`` and ``sensitive`` are for groups. Measures
+    that describe the tables weigh records by ``weight``, or by the one weight that the release ``masked`` declares,
+    unless ``weighted`` is false. What
     released labels stand for is read from the manifest of the release that ``cuts`` names, or that ``masked`` is. With
     ``report``, all of it is also written to that place as one HTML page.
     """
@@ -132,8 +138,9 @@ def evaluate(
         check_writable(Place(report.rpartition("/")[0] or "."))  # before anything is measured
     lakes = read_lake(original, block_rows=block_rows), read_lake(masked, block_rows=block_rows)
     chosen = _columns(lakes, columns, paired_by)
-    paired = pair_lakes(lakes, masked, paired_by, [*chosen, *quasi, *sensitive])
-    given = dict(zip(_OPTIONS, (chosen, list(quasi), list(sensitive)), strict=True))
+    by = _weight(lakes, masked, weight) if weighted else []
+    paired = pair_lakes(lakes, masked, paired_by, [*chosen, *quasi, *sensitive, *by])
+    given = dict(zip(_OPTIONS, (chosen, list(quasi), list(sensitive)), strict=True)) | {_WEIGHT: by}
     taken, not_measured = _measured(paired, given, sets, suppressed_of(masked))
     if not taken:
         none = "" if chosen else " The tables have no numeric column in common."
@@ -143,7 +150,7 @@ def evaluate(
     evaluation = Evaluation(*sizes, paired.pairing, chosen, taken, not_measured)
     if report is not None:
         drawn = list(dict.fromkeys([*chosen, *quasi, *sensitive]))
-        drawing = compare(paired.original, paired.masked, drawn, chosen)
+        drawing = compare(paired.original, paired.masked, drawn, chosen, sets)
         shown = {**evaluation._asdict(), "measures": evaluation.measures}
         Place(report).write(evaluation_page(shown, drawing).encode())
     return evaluation
@@ -157,6 +164,18 @@ def _columns(lakes: tuple[Lake, Lake], columns: Sequence[str], paired_by: str) -
     first, second = (lake.schema for lake in lakes)
     common = [name for name in first.names if name in second.names and name != paired_by]
     return [name for name in common if all(is_numeric(schema.field(name).type) for schema in (first, second))]
+
+
+def _weight(lakes: tuple[Lake, Lake], masked: str, weight: str | None) -> list[str]:
+    """The column that records weigh by: the given one, or that of the release, if it declares one alone."""
+    if weight is not None:
+        for lake in lakes:
+            require_numeric(lake.schema, [weight], f"{_WHO}: --weight")
+        return [weight]
+    manifest = manifest_of(masked) or {"schema": ()}
+    found = [one["name"] for one in manifest["schema"] if one["role"] == _WEIGHT]
+    both = [name for name in found if all(name in lake.schema.names for lake in lakes)]
+    return both if len(both) == 1 and all(is_numeric(lake.schema.field(both[0]).type) for lake in lakes) else []
 
 
 def pair_lakes(lakes: tuple[Lake, Lake], masked: str, paired_by: str, columns: Sequence[str]) -> PairedLakes:
@@ -240,7 +259,7 @@ def label_sets_of(masked: str, cuts: str | None) -> LabelSets:
         changed = step["parameters"].get("columns", ())
         found = {column: one for column, one in found.items() if column not in changed}
         if step.get("solution"):
-            found |= made_method(step["method"], step["parameters"]).label_sets(step["solution"])
+            found |= method_of_step(step["method"], step["parameters"]).label_sets(step["solution"])
     return found
 
 
@@ -256,7 +275,7 @@ def intervals_of(manifest: Mapping[str, Any] | None) -> list[JoinedIntervals]:
     steps = [
         _Seen(
             tuple(named_columns(list(step["parameters"].values()))),
-            made_method(step["method"], step["parameters"]).origins if step.get("solution") else {},
+            method_of_step(step["method"], step["parameters"]).origins if step.get("solution") else {},
         )
         for step in (manifest or {"steps": []})["steps"]
     ]
@@ -287,10 +306,13 @@ def _measured(
 def _request(name: str, given: Mapping[str, list[str]]) -> MeasureRequest:
     """A measure with the parameters that are known."""
     measure = find_measure(name)
-    known = {key: given[key] for key in given if key in measure.parameters and given[key]}
+    known: dict[str, Any] = {key: given[key] for key in given if key in measure.parameters and given[key]}
     if "columns" in measure.parameters and "sets" in measure.parameters:  # linkage: whatever the intruder may know
         every = list(dict.fromkeys(column for key in _OPTIONS for column in given[key]))
         known |= {"columns": every} if every else {}
+    if _WEIGHT in known and issubclass(measure.result, Loss):  # it describes the table, of which weights are no amounts
+        known[_WEIGHT] = known[_WEIGHT][0]
+        known |= {"columns": [one for one in known["columns"] if one != known[_WEIGHT]]} if "columns" in known else {}
     if "columns" in known:
         known["columns"] = known["columns"][: measure.most_columns]
     return MeasureRequest(name, name, known)
@@ -312,7 +334,7 @@ def _needs(name: str, lacking: Sequence[str]) -> str:
 def _attempt(request: MeasureRequest, take: Callable[[], Any] | None) -> Taken | NotMeasured:
     if take is None:
         return NotMeasured(request.measure, _needs(request.measure, _lacking(request)))
-    note(request.measure)
+    progress.step(request.measure)
     try:
         return Taken(request.parameters, measure_outcome(request.measure, request.measure, take()))
     except (JobError, InputError) as error:

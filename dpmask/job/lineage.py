@@ -20,7 +20,8 @@ from dpmask.errors import JobError, printable
 from dpmask.job.model import Job
 from dpmask.job.outcome import Outcome
 from dpmask.lake.filters import row_filter
-from dpmask.lake.storage import Place, storage_errors
+from dpmask.lake.storage import Place
+from dpmask.lake.storage_errors import storage_errors
 
 if TYPE_CHECKING:
     from dpmask.job.prepare import Prepared

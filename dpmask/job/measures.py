@@ -8,17 +8,17 @@ from functools import partial
 from typing import Any
 
 from dpmask.constraints.conditions import split_rules
+from dpmask.engine.remembered import remembered
 from dpmask.errors import InputError, JobError
 from dpmask.masking.method import Method
-from dpmask.measures import find_measure
+from dpmask.measures import CONSISTENCY, find_measure
 from dpmask.measures.measure import MeasureRequest
 from dpmask.measures.utility.shared_passes import groups_of, needs_of, take_together
 from dpmask.results import Result
 from dpmask.table.columns import is_numeric
+from dpmask.table.keyed_sample import rows_digest
 from dpmask.table.label_sets import LabelSets, only_of
 from dpmask.table.table import Table
-
-_CONSISTENCY = "consistency"
 
 
 def named_columns(value: Any) -> Iterator[str]:
@@ -36,18 +36,18 @@ def consistency_requests(
     """What every job reports of zeros, missing values and the rules of its steps, unless it asks for it itself."""
     masked = dict.fromkeys(name for method in methods for name in method.masks)
     columns = [name for name in masked if _numeric_in((before, after), name)]
-    if not columns or any(_CONSISTENCY in {one.name, one.measure} for one in own):
+    if not columns or any(CONSISTENCY in {one.name, one.measure} for one in own):
         return []
     asked = dict.fromkeys(rule for method in methods for rule in method.rules)
     rules = [rule for rule in asked if _countable(rule, columns, before, after)]
-    return [MeasureRequest(_CONSISTENCY, _CONSISTENCY, {"columns": columns, "rules": rules})]
+    return [MeasureRequest(CONSISTENCY, CONSISTENCY, {"columns": columns, "rules": rules})]
 
 
 def _countable(rule: str, columns: Sequence[str], before: Any, after: Any) -> bool:
     """Whether a rule binds columns that are compared, under a condition on released ones."""
     conditions = {name for one in split_rules([rule])[1] for name in one.columns}
     try:
-        find_measure(_CONSISTENCY).require(before, {"columns": columns, "rules": [rule]}, _CONSISTENCY)
+        find_measure(CONSISTENCY).require(before, {"columns": columns, "rules": [rule]}, CONSISTENCY)
     except JobError:
         return False
     return conditions <= set(after.names)
@@ -66,7 +66,9 @@ def takers(
     measures that take them and were not given any.
     """
     found: dict[str, Callable[[], Result]] = {
-        one.name: partial(one.definition.function, original, masked, **released_as(one, sets or {}, suppressed))
+        one.name: partial(
+            taken_once, one._replace(parameters=released_as(one, sets or {}, suppressed)), original, masked
+        )
         for one in requests
     }
     is_number = partial(_numeric_in, (original.masked_schema, masked.masked_schema))
@@ -74,6 +76,18 @@ def takers(
         with suppress(JobError, InputError):  # each raises its own when it is taken alone
             found |= take_together(original, masked, group, "loss")
     return found
+
+
+def taken_once(request: MeasureRequest, original: Table, masked: Table) -> Result:
+    """What a measure finds; where somebody keeps it, only once for the same values of the columns that it names."""
+    text = f"{request.measure} {request.parameters!r}"
+
+    def content() -> Iterator[bytes]:
+        for table in (original, masked):
+            yield rows_digest(table, [name for name in table.masked_schema.names if name in text])
+
+    take: Callable[[], Result] = partial(request.definition.function, original, masked, **request.parameters)
+    return remembered(text, content, take)
 
 
 def released_as(request: MeasureRequest, sets: LabelSets, suppressed: Sequence[str]) -> dict[str, Any]:

@@ -1,171 +1,25 @@
-"""The job file's model: every key, checked, with errors that name the key and the nearest valid one."""
+"""A job: its file read and checked, each step a method and each measure a request, with errors that name the key."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING
-from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
-
-from dpmask.errors import MOST_LINES, JobError, nearest
+from dpmask.errors import JobError, nearest
+from dpmask.job.file import JobFile, Roles
 from dpmask.job.job_text import JobText, KeyPath
 from dpmask.job.roles import expanded
+from dpmask.job.validation import parameter_model, validated
 from dpmask.lake.filters import row_filter
 from dpmask.masking import METHODS, method_class
 from dpmask.masking.method import Method
 from dpmask.masking.of_households import OfHouseholds
-from dpmask.measures import MEASURES, find_measure
+from dpmask.measures import CONSISTENCY, MEASURES, find_measure
 from dpmask.measures.measure import MeasureRequest
-from dpmask.release.gate import GATE, REASON_LENGTH, GateRisk, default_rules
+from dpmask.release.gate import GATE, GateRisk, default_rules
 from dpmask.release.policy import Rule, check_rule, parse_rule
-from dpmask.table.lake import Lake, lake_columns, read_lake
 from dpmask.table.requirement import HOUSEHOLDS
-
-
-def _whole(value: object) -> object:
-    """Let 1e6 be the integer it means; YAML reads it as text."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return value
-    return int(number) if number.is_integer() and not isinstance(value, bool) else value
-
-
-def _as_list(value: object) -> object:
-    """A list of sources, also of a single one."""
-    if value == "":
-        raise ValueError("it is empty")
-    return [value] if isinstance(value, str) else value
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Roles(_Model):
-    """The role of every column of the source."""
-
-    identifier: list[str] = Field([], description="dropped; a list may have patterns, such as wgt_*")
-    drop: list[str] = Field([], description="left out, too, though no identifier")
-    quasi: list[str] = Field([], description="known to an intruder: quasi-identifiers")
-    sensitive: list[str] = Field([], description="what an intruder wants to learn")
-    weight: list[str] = Field([], description="survey weights")
-    household: list[str] = Field(
-        [], max_length=1, description="the number of the household: dropped, unless a step gives it pseudonyms"
-    )
-    plain: list[str] = Field([], description="released as it is")
-
-
-class CsvFormat(_Model):
-    """How CSV files of the source are written."""
-
-    separator: str = Field(",", description="what parts fields: one character")
-    encoding: str = Field("utf-8", description="how text is encoded, such as latin-1 or windows-1252")
-
-
-class Publish(_Model):
-    """What a release shows beyond the rest."""
-
-    moments: bool = Field(False, description="losses that, with the release, give moments of the originals")
-
-
-class JobFile(_Model):
-    """A dpmask job."""
-
-    name: str = Field(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$", max_length=200, description="the release's name")
-    source: Annotated[
-        list[Annotated[str, Field(min_length=1)]],
-        BeforeValidator(_as_list),
-        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
-    ] = Field(
-        min_length=1,
-        description="the lake: any fsspec URL of a folder, a glob or one file of Parquet, or a small CSV; or a list",
-    )
-    lake_schema: Literal["strict", "union"] = Field(
-        "strict",
-        alias="schema",
-        description="all files have the same columns and types; or what any has, null elsewhere, in the wider type",
-    )
-    where: str | None = Field(
-        None,
-        min_length=1,
-        max_length=1000,
-        description="the rows that are released, such as year = 2026 and region in (north, south)",
-    )
-    version: int | None = Field(
-        None, ge=0, description="of a Delta Lake or Iceberg table: the version or snapshot; by default as it is now"
-    )
-    csv: CsvFormat = Field(
-        default_factory=lambda: CsvFormat(separator=",", encoding="utf-8"), description="of a source of CSV files"
-    )
-    target: str = Field(min_length=1, description="the folder of the release, public")
-    private: str = Field(min_length=1, description="your own folder: staging, internal report, pairing, log")
-    series: str | None = Field(
-        None,
-        min_length=1,
-        max_length=1000,
-        pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$",
-        description="the series of releases of the same people: a name, whose ledger lies beside the private folder as "
-        "NAME.ledger, or the folder of the ledger itself",
-    )
-    new: str | None = Field(
-        None,
-        min_length=1,
-        max_length=1000,
-        description="of a series whose source grows: release only what is new, a filter as in where, such as "
-        "month = '2026-11'; the ledger knows who was in earlier ones",
-    )
-    key: str | None = Field(
-        None,
-        pattern=r"^(env|file):.+",
-        description="the secret: env:NAME or file:PATH; by default one is made, and kept in the private folder",
-    )
-    seed: int | None = Field(None, strict=True, description="instead of a key, for trials: dpmask run --trial")
-    order: Literal["shuffled", "within_files", "input"] = Field(
-        "shuffled", description="rows in a random order over the whole release, only within each file, or as they came"
-    )
-    block_rows: Annotated[int, BeforeValidator(_whole)] = Field(
-        1_000_000, ge=1, description="the most rows a task holds"
-    )
-    columns: Roles
-    missing: dict[str, list[str | int | float]] = Field(
-        {}, description='codes that mean a missing value, by column: {occupation: ["?", "NA"]}; read as null'
-    )
-    accept: dict[str, Annotated[str, Field(min_length=REASON_LENGTH, max_length=1000)]] = Field(
-        {},
-        description="columns, or order, that the gate would refuse, each with a public reason to release it as it is",
-    )
-    mask: list[dict[str, Any]] = Field(min_length=1, description="masking steps, applied in order")
-    measure: list[dict[str, Any]] = Field([], description="what is measured on the masked table")
-    policy: list[str] = Field([], description="rules; a broken one stops the release")
-    publish: Publish = Field(
-        default_factory=lambda: Publish(moments=False), description="what the release shows beyond the rest"
-    )
-
-    def lake(self) -> Lake:
-        """The source, opened."""
-        return read_lake(block_rows=self.block_rows, missing=self.missing, **self._opening())
-
-    def source_columns(self) -> list[str]:
-        """The columns of the source, by its footers alone."""
-        return lake_columns(**self._opening())
-
-    def _opening(self) -> dict[str, Any]:
-        return {
-            "source": self.source,
-            "schema": self.lake_schema,
-            "csv": dict(self.csv),
-            "where": self.filter,
-            "version": self.version,
-        }
-
-    @property
-    def filter(self) -> str | None:
-        """The rows that are taken, by ``where`` and by ``new``."""
-        return " and ".join(one for one in (self.where, self.new) if one) or None
 
 
 class Job(NamedTuple):
@@ -185,7 +39,7 @@ class Job(NamedTuple):
         return [*roles.quasi, *roles.sensitive, *roles.weight, *self._households(shown=True), *roles.plain]
 
     def _households(self, *, shown: bool) -> list[str]:
-        """The number of households, if it is released (``shown``), or if it is not: only as a pseudonym."""
+        """The number of households, if it is released (``shown``), or if it is not: a step gives it pseudonyms."""
         given = {name for method in self.methods for name in method.masks}
         return [name for name in self.file.columns.household if (name in given) == shown]
 
@@ -204,6 +58,12 @@ class Job(NamedTuple):
         """The masking steps in one spelling, however the file wrote them."""
         steps = zip(self.file.mask, self.methods, strict=True)
         return [{"method": step["method"], **method.parameters()} for step, method in steps]
+
+    @property
+    def drawn_steps(self) -> list[dict[str, Any]]:
+        """The steps as draws are bound to them."""
+        steps = zip(self.file.mask, self.methods, strict=True)
+        return [{"method": step["method"], **method.drawn_parameters()} for step, method in steps]
 
     @property
     def origins(self) -> dict[str, str]:
@@ -229,7 +89,7 @@ def read_job(url: str, settings: Sequence[str] = ()) -> Job:
 
 def understood(text: JobText) -> Job:
     """The job that a text describes."""
-    file = _validated(JobFile, text.values, text, ())
+    file = validated(JobFile, text.values, text, ())
     if file.key is not None and file.seed is not None:
         raise JobError(text.error(("seed",), "give key: env:NAME (a secret) or seed: NUMBER (for trials), not both."))
     if file.key is not None and file.key.removeprefix("env:") in text.variables:
@@ -243,9 +103,14 @@ def understood(text: JobText) -> Job:
     roles = expanded(text, file.columns, file.source_columns)
     file = file.model_copy(update={"columns": roles})
     methods = tuple(_method(text, number, dict(step), roles) for number, step in enumerate(file.mask))
+    unnamed = _unnamed_households(text, roles.household, methods)
+    if unnamed:
+        file = file.model_copy(update={"mask": [*file.mask, {"method": "pseudonyms", "columns": list(unnamed)}]})
+        methods = (*methods, _method(text, len(methods), dict(file.mask[-1]), roles))
     steps = tuple(_label(text, ("mask", n), step, step["method"]) for n, step in enumerate(file.mask))
     numeric = _numeric_weights(roles, methods)
     measures = tuple(_measure(text, number, dict(step), roles, numeric) for number, step in enumerate(file.measure))
+    measures += tuple(_asked_by_policy(text, file.policy, {*steps, *(one.name for one in measures)}, roles, numeric))
     names = [measure.name for measure in measures]
     for number, name in enumerate(names):
         _refuse_reserved(text, ("measure", number), name)
@@ -259,9 +124,22 @@ def understood(text: JobText) -> Job:
             )
     judged = {name: method.judged for name, method in zip(steps, methods, strict=True) if steps.count(name) == 1}
     judged |= {measure.name: measure.judged for measure in measures}
+    if CONSISTENCY not in judged and all(measure.measure != CONSISTENCY for measure in measures):
+        judged[CONSISTENCY] = find_measure(CONSISTENCY).result.judged  # every job takes it
     judged[GATE] = GateRisk.judged
     rules = tuple(_rule(text, number, rule, judged) for number, rule in enumerate(file.policy))
     return Job(text, file, methods, steps, measures, (*rules, *default_rules(rules, series=file.series is not None)))
+
+
+def _unnamed_households(text: JobText, household: Sequence[str], methods: Sequence[Method[Any]]) -> Sequence[str]:
+    """The number of households that is released, where no step masks it: it gets pseudonyms after all of them."""
+    given = text.values["columns"].get("household")
+    dropped = isinstance(given, dict) and given.get("release") is False
+    masking = [number for number, method in enumerate(methods) if set(household) & set(method.masks)]
+    if masking and dropped:
+        found = f"masks {household[0]}, which columns.household drops by release: false. Leave one of them out."
+        raise JobError(text.error(("mask", masking[0]), found))
+    return [] if masking or dropped else household
 
 
 def _check_filter(text: JobText, key: str, given: str | None) -> None:
@@ -296,7 +174,11 @@ def _method(text: JobText, number: int, step: dict[str, Any], roles: Roles) -> A
         raise JobError(
             text.error((*path, "of"), "needs the number of households. Declare columns: {household: [NAME]}.")
         )
-    parameters = _validated(parameter_model(cls), step | ({"household": household} if own else {}), text, path)
+    parameters = validated(parameter_model(cls), step | ({"household": household} if own else {}), text, path)
+    bounds = getattr(parameters, "bounds", None)
+    if isinstance(bounds, Mapping):  # noise would make weights negative
+        weights = {name: (0, None) for name in roles.weight if name in parameters.columns and name not in bounds}
+        parameters = parameters.model_copy(update={"bounds": {**bounds, **weights}})
     try:
         method = cls(**dict(parameters))
         return OfHouseholds(method=method, household=str(household)) if of else method
@@ -316,8 +198,19 @@ def _measure(text: JobText, number: int, step: dict[str, Any], roles: Roles, wei
     declared = {key: getattr(roles, role) for key, role in measure.roles.items() if key not in step}
     if "weight" in declared and "weighted" in measure.parameters:
         declared["weight"] = list(weights)
-    parameters = _validated(parameter_model(measure.function), declared | step, text, path)
+    parameters = validated(parameter_model(measure.function), declared | step, text, path)
     return MeasureRequest(label, str(name), dict(parameters))
+
+
+def _asked_by_policy(
+    text: JobText, policy: Sequence[str], known: set[str], roles: Roles, weights: Sequence[str]
+) -> Iterator[MeasureRequest]:
+    """Measures that only rules name, and whose columns follow from the roles, such as groups."""
+    for name in dict.fromkeys(line.split(".")[0].strip() for line in policy):
+        if name in MEASURES and name not in known:
+            fields = parameter_model(find_measure(name).function).model_fields
+            if all(key in find_measure(name).roles for key, one in fields.items() if one.is_required()):
+                yield _measure(text, len(policy), {"measure": name}, roles, weights)
 
 
 def _label(text: JobText, path: KeyPath, step: Mapping[str, Any], name: Any) -> str:
@@ -346,76 +239,6 @@ def _rule(text: JobText, number: int, line: str, judged: Mapping[str, Sequence[s
     except JobError as error:
         raise JobError(text.error(("policy", number), str(error))) from None
     return rule
-
-
-@cache
-def parameter_model(target: Callable[..., Any]) -> type[BaseModel]:
-    """A model of the keyword parameters of a method class or a measure function."""
-    hints = get_type_hints(target.__init__ if inspect.isclass(target) else target)
-    factories = {one.name: one.default_factory for one in getattr(target, "__dataclass_fields__", {}).values()}
-    fields: dict[str, Any] = {}
-    for name, parameter in inspect.signature(target).parameters.items():
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
-            default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-            factory = factories.get(name, MISSING)
-            fields[name] = (hints[name], default if factory is MISSING else Field(default_factory=factory))
-    return create_model(target.__name__, __base__=_Model, **fields)
-
-
-def _validated(model: type[Any], values: Any, text: JobText, path: KeyPath) -> Any:
-    wrong = [name for name, value in values.items() if isinstance(value, bool) and not _takes_flag(model, name)]
-    if wrong:
-        raise JobError(text.error((*path, wrong[0]), "must not be true or false."))
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        known = [field.alias or name for name, field in model.model_fields.items()]
-        found = error.errors(include_url=False)
-        lines = [_described(text, path, dict(one), model, known) for one in found[:MOST_LINES]]
-        left = "\n" * (len(found) - len(lines))  # a message counts them
-        raise JobError("\n".join(lines) + left) from None
-
-
-def _takes_flag(model: type[BaseModel], name: str) -> bool:
-    field = model.model_fields.get(name)
-    return field is None or field.annotation in {bool, Any}
-
-
-def _described(text: JobText, base: KeyPath, error: dict[str, Any], model: type[BaseModel], known: list[str]) -> str:
-    """One of pydantic's findings in our words."""
-    path: KeyPath = (*base, *error["loc"])
-    if error["type"] == "extra_forbidden":
-        parent = error["loc"][:-1]
-        inner: dict[Any, type[BaseModel]] = {("columns",): Roles, ("csv",): CsvFormat, ("publish",): Publish}
-        names = list(inner[parent].model_fields) if parent in inner else known
-        return text.error(path, f"is not a key here. {nearest(str(error['loc'][-1]), names)}")
-    return text.error(path, _in_our_words(path, error))
-
-
-def _in_our_words(path: KeyPath, error: dict[str, Any]) -> str:
-    kind, limits, message = error["type"], error.get("ctx", {}), error["msg"].removeprefix("Value error, ")
-    words = {
-        "missing": "is missing.",
-        "string_pattern_mismatch": "must be a text on one line, without control characters, and not empty.",
-        "too_long": f"takes {limits.get('max_length')} at most; it has {limits.get('actual_length')}.",
-    }
-    if limits.get("min_length") == 1:
-        words |= dict.fromkeys(("too_short", "string_too_short"), "must not be empty.")
-    if path[:1] == ("key",):
-        return "must be env:NAME or file:PATH; the secret itself does not belong in a job file."
-    if path[:1] == ("accept",) and kind == "string_too_short":
-        return f"must give a reason of {REASON_LENGTH} or more characters; the release shows it."
-    if path == ("seed",):
-        return "must be an integer."
-    if kind in words:
-        return words[kind]
-    begun = message.replace("Input should be", "must be", 1) if message.startswith("Input") else f"is wrong: {message}"
-    return f"{begun}; got {type(error['input']).__name__} {_shown(error['input'])}."
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."  # noqa: PLR2004
 
 
 def json_schema() -> dict[str, Any]:

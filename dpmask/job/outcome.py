@@ -59,6 +59,8 @@ class MeasureOutcome(_OutcomePart):
     about: About
     """What the measure is."""
     first: SkipJsonSchema[bool] = Field(False, exclude=True, repr=False)
+    lost: SkipJsonSchema[bool] = Field(False, exclude=True, repr=False)
+    larger_is_better: SkipJsonSchema[bool] = Field(False, exclude=True, repr=False)
     shares: SkipJsonSchema[list[str]] = Field([], exclude=True, repr=False)
     exhibits: Exhibits = Field({}, exclude=True, repr=False)
 

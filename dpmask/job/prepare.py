@@ -6,17 +6,19 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dpmask.engine.draws import Key, Subkey
+from dpmask.engine.tasks import first_passes
 from dpmask.errors import AccessError, InputError, JobError, StorageError, TargetError, nearest
 from dpmask.job.gate import check_accepted, findings, released_columns, unaccepted
 from dpmask.job.keys import key_of, refuse_seed, secret_of
-from dpmask.job.measures import named_columns
+from dpmask.job.layout import check_layout
+from dpmask.job.measures import consistency_requests, named_columns
 from dpmask.job.model import Job
 from dpmask.job.series import JobSeries, open_series
 from dpmask.lake.access import require_access
@@ -25,8 +27,10 @@ from dpmask.lake.listing import glob_root, list_sources
 from dpmask.lake.locks import locked
 from dpmask.lake.storage import Place
 from dpmask.masking.saved import SavedFit
+from dpmask.measures import CONSISTENCY
 from dpmask.release.manifest import canonical
 from dpmask.release.publish import Standing, standing_release
+from dpmask.release.table import require_log
 from dpmask.table.joined_intervals import joined_intervals, schema_with_intervals
 from dpmask.table.lake import Lake
 from dpmask.table.table import Table
@@ -62,7 +66,7 @@ class Prepared(NamedTuple):
 
     def subkey(self, purpose: str) -> Subkey:
         """A key for this release: other steps, another name or size of the table draw anew; other blocks do not."""
-        described = [self.job.file.name, self.job.steps, self.lake.rows]
+        described = [self.job.file.name, self.job.drawn_steps, self.lake.rows]
         return self.key.subkey(canonical(described).decode()).subkey(purpose)
 
     def findings(self) -> dict[str, str]:
@@ -107,12 +111,15 @@ def prepare(
     lake = open_lake(job) if lake is None else lake
     _check_roles(job, lake)
     _check_steps(job, lake)
+    check_layout(job, masked_schema(job, lake.schema))
     check_accepted(job, findings(job, lake.schema, compared_schema(job, lake.schema)))
     check_writable(target)
     check_writable(private)
     private.make_private() if keep else private.require_private()
     key = key_of(job, secret, private, trial=trial, keep=keep)
     run, standing = _run_digest(job, lake, key, fitted), standing_release(target)
+    if job.file.table:
+        require_log(target)
     if standing is not None and standing.run != run and not overwrite:
         raise in_the_way(target)
     if trial and standing is not None and standing.manifest is not None and not standing.manifest["trial"]:
@@ -220,6 +227,24 @@ def _check_steps(job: Job, lake: Lake) -> None:
             one for one in named_columns(list(measure.parameters.values())) if one not in job.file.columns.household
         ]
         _refuse_identifiers(job, path, named)
+        _under(job, path, lambda m=measure: _check_masked(job, lake, m))
+    _check_account(job, lake)
+
+
+def _check_masked(job: Job, lake: Lake, measure: Any) -> None:
+    """Refuse columns that a measure does not take as they are once they are masked, such as labels; without a pass."""
+    masked = Table(compared_schema(job, lake.schema), lake.blocks, lake.nullable)
+    with suppress(InputError), first_passes(0):  # which values say
+        measure.definition.function(lake, masked, **measure.parameters)
+
+
+def _check_account(job: Job, lake: Lake) -> None:
+    """Refuse rules about what every job counts of numbers where no step masks one."""
+    counted = consistency_requests(lake.schema, masked_schema(job, lake.schema), job.methods, ())
+    for number, rule in enumerate(job.rules):
+        if rule.measure == CONSISTENCY and not counted and all(one.name != CONSISTENCY for one in job.measures):
+            text = f"'{rule.text}' is about numbers that steps mask, and no step masks any."
+            raise JobError(job.text.error(("policy", number), text))
 
 
 def masked_schema(job: Job, schema: Any) -> Any:
@@ -282,7 +307,8 @@ def _run_digest(job: Job, lake: Lake, key: Key, fitted: Sequence[SavedFit]) -> s
     """What makes two runs the same: the job, but for its folders, the input, the key, and fits that it takes."""
     left_out = {"source", "target", "private", "key", "seed", "mask", "version"}
     # runs of jobs without these are called as ever
-    left_out |= {name for name in ("series", "new", "where") if getattr(job.file, name) is None}
+    optional = ("series", "new", "where", "metadata", "partition_by", "table")
+    left_out |= {name for name in optional if not getattr(job.file, name)}
     described = job.file.model_dump(exclude=left_out) | {"mask": job.steps}
     described |= {"fitted": [one.digest for one in fitted]} if fitted else {}
     files = [[file.name, file.size, file.footer] for file in lake.files]

@@ -27,7 +27,7 @@ Row = tuple[Any, ...]
 Counts = Mapping[Row, Counter[Any]]
 
 
-class Recount(NamedTuple):
+class SeriesRecount(NamedTuple):
     """What one earlier release leaves by some columns, and whether k holds; None where that is not public."""
 
     earlier: str
@@ -111,7 +111,7 @@ def _opened(url: str) -> _Release:
     return _Release(url, manifest, extents)
 
 
-def recounted(release: str, earlier: Sequence[str]) -> Iterator[Recount]:
+def recounted(release: str, earlier: Sequence[str]) -> Iterator[SeriesRecount]:
     """Count what a release leaves with each of some earlier ones; a broken promise is an error."""
     last = _opened(release)
     for url in earlier:
@@ -122,7 +122,7 @@ def recounted(release: str, earlier: Sequence[str]) -> Iterator[Recount]:
             yield one
 
 
-def _recounts(first: _Release, last: _Release) -> Iterator[Recount]:
+def _recounts(first: _Release, last: _Release) -> Iterator[SeriesRecount]:
     if set(first.extents) != set(last.extents):
         raise VerificationError(f"{last.url} and {first.url} generalise different columns, so they do not compare.")
     both = [{one["name"] for one in release.manifest["schema"]} - set(release.extents) for release in (first, last)]
@@ -163,7 +163,7 @@ def _by_join(counts: Counts, joins: Sequence[Mapping[Any, Any]]) -> dict[Row, li
 
 def _recount(
     first: _Release, columns: tuple[str, ...], k: int, ones: Mapping[Row, Any], others: Mapping[Row, Any]
-) -> Recount:
+) -> SeriesRecount:
     """Forward and cross attacks by all pairs that may hold a person, backward ones by all groups that may."""
     pairs, new, broken = list[int](), list[int](), False
     for join in {*ones, *others}:
@@ -180,4 +180,6 @@ def _recount(
         new += grown
     least = min([*pairs, *new], default=k)
     holds = True if least >= k else False if broken else None
-    return Recount(Place(first.url).url, list(columns), k, min(pairs, default=None), min(new, default=None), holds)
+    return SeriesRecount(
+        Place(first.url).url, list(columns), k, min(pairs, default=None), min(new, default=None), holds
+    )

@@ -20,34 +20,47 @@ from dpmask.job.account import Account, account
 from dpmask.job.checkpoint import Checkpoint
 from dpmask.job.decision import Decision, measure_and_judge
 from dpmask.job.events import Recorder
+from dpmask.job.exposure import exposed_records
 from dpmask.job.fit import draws_of, fitted_steps, saved_steps
 from dpmask.job.gate import near_unique
 from dpmask.job.model import Job
 from dpmask.job.outcome import Resumed
 from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared, in_the_way, prepare
+from dpmask.job.reports import REPORT, write_reports
 from dpmask.job.series import CheckedSeries
 from dpmask.job.steps_account import by_step, zeros_masked
 from dpmask.lake.storage import Place
+from dpmask.measures.risk.exposed import Exposure
 from dpmask.measures.utility.consistency import Consistency
 from dpmask.release.attestation import attestation
 from dpmask.release.folder import BlockFiles, Folder, StagedFile
 from dpmask.release.gate import closed
-from dpmask.release.manifest import build, check_signature
-from dpmask.release.publish import alone_at, clear_leftovers, page_path, publish, release_id, statement_path
+from dpmask.release.manifest import build, check_signature, data_entries
+from dpmask.release.partitioned import partitioned_folder
+from dpmask.release.publish import (
+    alone_at,
+    clear_leftovers,
+    complete_table,
+    metadata_path,
+    page_path,
+    publish,
+    release_id,
+    statement_path,
+)
 from dpmask.release.shuffled import shuffled_folder
 from dpmask.release.staging import Observation, stage, staged_table
 from dpmask.release.verify import verify
 from dpmask.report.compared import ComparedTables
-from dpmask.report.comparison import Comparison, comparison, merge_counts
-from dpmask.report.page import public_page, report_page
+from dpmask.report.comparison import ColumnComparison, comparison, merge_counts
+from dpmask.report.metadata import metadata_files
+from dpmask.report.page import public_page
 from dpmask.report.statement import statement
 from dpmask.results import plain
+from dpmask.table.label_sets import through_steps
 from dpmask.table.table import Table
 
 if TYPE_CHECKING:  # most runs have none
     from dpmask.job.lineage import Lineage
-
-_REPORT = "report.html"
 
 
 @dataclass(frozen=True)
@@ -117,9 +130,9 @@ def _release(this: JobRun, prepared: Prepared, checkpoint: Checkpoint) -> None:
             found = account(
                 prepared, done.fitted, done.masked.rows, done.decision, done.compared.leverages, done.consistency
             )
-            (folder / _REPORT).write(report_page(vars(found), done.compared).encode())
+            write_reports(folder, found, done.compared, done.exposure)
             recorder.add(
-                report=(folder / _REPORT).full_url,
+                report=(folder / REPORT).full_url,
                 measures=found.measures,
                 policy=found.policy,
                 steps=found.steps,
@@ -166,6 +179,8 @@ class Measured:
     """Distributions and correlations, if they were asked for."""
     consistency: Sequence[Consistency | None] = ()
     """What each step did to zeros, missing values and edit rules, if it was asked for."""
+    exposure: Exposure | None = None
+    """The riskiest records, if they were asked for and any column is at risk."""
     series: CheckedSeries | None = None
     rows: dict[str, Any] | None = None
     """What the ledger keeps of each person, where releases of a series cannot be counted exactly."""
@@ -191,7 +206,7 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
         warned = [warning for step in fitted if not step.reused for warning in step.warnings()]
         warned += [] if series is None else series.warnings(fitted)
         this.recorder.add(warnings=warned)
-        found = _comparison(prepared, table) if compared else None
+        found = _comparison(prepared, table, fitted) if compared else None
         observation = Observation(found.before, found.after, merge_counts) if found else Observation()
         files, summaries = stage(prepared.lake, table, prepared.columns, folder, observation)
         flush()
@@ -201,24 +216,28 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
         decision = measure_and_judge(prepared.job, prepared.lake, masked, fitted, series)
         steps = by_step(prepared.lake, masked, fitted, decision.results) if compared else []
         zeros = zeros_masked(prepared.job, steps) if steps else []
+        exposure = exposed_records(decision, prepared.lake, masked) if compared else None
         this.recorder.add(warnings=[*warned, *zeros, *decision.untried])
     compared_tables = found.result(*summaries) if found else ComparedTables()
-    return Measured(fitted, folder, files, table, decision, compared_tables, steps, series)
+    return Measured(fitted, folder, files, table, decision, compared_tables, steps, exposure, series)
 
 
 def _staging_folder(job: Job, own: Place, table: Table, key: Subkey) -> Folder:
     """Where blocks are staged, by the order of the release, under a key of its own, so that no two releases line up."""
     staging, pairing = own / STAGING, own / PAIRING
+    if job.file.partition_by:
+        return partitioned_folder(staging, pairing, key, table, job.file.partition_by)
     if job.file.order == "shuffled":
         return shuffled_folder(staging, pairing, key, table)
     return BlockFiles(staging, pairing, None if job.file.order == "input" else key)
 
 
-def _comparison(prepared: Prepared, table: Table) -> Comparison:
+def _comparison(prepared: Prepared, table: Table, fitted: Sequence[Any]) -> ColumnComparison:
     """The masked columns before and after; and the correlations of released numbers, masked ones first."""
     both = [name for name in prepared.columns if name in prepared.lake.schema.names]
     masked = [name for name in both if name in table.changed]
-    return comparison(prepared.lake, table, masked, sorted(both, key=lambda name: name not in masked))
+    related = sorted(both, key=lambda name: name not in masked)
+    return comparison(prepared.lake, table, masked, related, through_steps(fitted))
 
 
 def _require_same_source(prepared: Prepared) -> None:
@@ -240,6 +259,8 @@ def _publish(this: JobRun, prepared: Prepared, done: Measured, found: Account) -
         raise in_the_way(prepared.target)
     if done.series is not None and not this.trial:
         public["series"] = done.series.entered(_entry_of(prepared, done, identity), done.fitted, this.signer)
+    described = metadata_files(public, identity, data_entries(identity, files))
+    documents |= {metadata_path(identity, kind): text for kind, text in described.items()}
     manifest = build(public, identity, files, documents, this.signer)
     names = [file.name for file in files]
     documents |= attestation(manifest, this.signer)
@@ -279,6 +300,7 @@ def _already_released(this: JobRun, prepared: Prepared) -> bool:
         return False
     if prepared.series is not None and prepared.series.own is None and not this.trial:
         raise prepared.series.lost(prepared.target)
+    complete_table(prepared.target, old, old.manifest)
     clear_leftovers(prepared.target, old, old.manifest)
     if not _same_versions(prepared):
         return False
@@ -297,7 +319,7 @@ def _already_released(this: JobRun, prepared: Prepared) -> bool:
 
 
 def _record_already_released(this: JobRun, prepared: Prepared) -> None:
-    report, standing = _folder(prepared) / _REPORT, prepared.standing
+    report, standing = _folder(prepared) / REPORT, prepared.standing
     this.recorder.add(status="already released", release=prepared.target.full_url, report=report.full_url)
     if standing is not None and standing.manifest is not None:
         this.recorder.add(rows=standing.manifest["rows"])

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpmask.constraints.zeros import KEEP
 from dpmask.job.measures import consistency_requests
 from dpmask.job.model import Job
+from dpmask.kernels.zeros import MANY_ZEROS
 from dpmask.masking.method import FittedMethod, Method
 from dpmask.measures.utility.consistency import Consistency, consistency
 from dpmask.table.table import Table
-
-MANY_ZEROS = 0.05
-"""The share of zeros in a column from which a step that does not keep them is warned of."""
 
 
 def by_step(
@@ -77,12 +76,12 @@ def zeros_masked(job: Job, steps: Sequence[Consistency | None]) -> list[str]:
     """Warnings of steps that could keep zeros, and did not, in columns that have many."""
     found = []
     for name, method, one in zip(job.names, job.methods, steps, strict=True):
-        if one is None or not method.masks_zeros:
+        if one is None or method.on_zeros in (None, KEEP):
             continue
         found += [
-            f"{name}: {column.zeros_before / one.records:.0%} of {column.column} are zero, after masking "
-            f"{column.zeros_after / one.records:.0%}. Which amounts are zero is tabulated first: zeros: keep."
+            f"{name}: of {column.zeros_before:,} zeros of {column.column} {column.zeros_lost:,} are no longer zero, "
+            f"and {column.zeros_new:,} values became zero. Which amounts are zero is tabulated first: zeros: keep."
             for column in one.columns
-            if column.zeros_before >= MANY_ZEROS * one.records and column.zeros_lost
+            if column.zeros_before >= MANY_ZEROS * (one.records - column.missing_before) and column.zeros_lost
         ]
     return found

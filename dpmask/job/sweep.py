@@ -18,6 +18,7 @@ from dpmask.job.job_text import JobText, KeyPath, parse_setting
 from dpmask.job.model import Job, understood
 from dpmask.job.prepare import Prepared, check_access, folders, prepare
 from dpmask.job.stages import JobRun, mask_and_measure
+from dpmask.job.sweep_axes import tried
 from dpmask.lake.locks import locked
 from dpmask.lake.storage import Place
 from dpmask.release.gate import GATE, GateRisk
@@ -54,7 +55,7 @@ def parse_axis(text: str) -> Axis:
 
 def sweep(
     url: str,
-    over: Sequence[str],
+    over: Sequence[str] = (),
     *,
     settings: Sequence[str] = (),
     risk: str | None = None,
@@ -70,7 +71,8 @@ def sweep(
         The job file.
     over
         Parameters and their values, such as ``mask[0].k=3,5,10``; all combinations are taken. Parameters that must
-        agree are joined by ``+``.
+        agree are joined by ``+``. Without any, the parameters that set the risk of the job's methods are tried, at
+        values that our experiments suggest; ``why`` of the sweep has the reasons.
     settings
         Changes to the job file, such as ``source=lake/2026-11/``.
     risk, loss
@@ -86,7 +88,10 @@ def sweep(
         The points, the frontier among them and the recommended one; a chart in notebooks.
     """
     text = JobText(url, settings)
-    axes = [parse_axis(one) for one in over]
+    chosen = [] if over else tried(understood(text))
+    for one in chosen:
+        progress(f"no --over: trying {one.over} ({one.why})")
+    axes = [parse_axis(one) for one in over or [one.over for one in chosen]]
     jobs = [_at(text, axes, values) for values in product(*(axis.values for axis in axes))]
     goals = goals_of(jobs[0][1], risk, loss)
     check_access(jobs[0][1])
@@ -96,7 +101,13 @@ def sweep(
         points.append(measured_point(job, values, goals, progress))
     place = Place(report) if report is not None else folders(jobs[0][1])[1] / _KEPT / "map.html"
     swept = Sweep(
-        name=jobs[0][1].file.name, risk=goals[0].name, loss=goals[1].name, points=tuple(points), report=place.full_url
+        name=jobs[0][1].file.name,
+        risk=goals[0].name,
+        loss=goals[1].name,
+        points=tuple(points),
+        report=place.full_url,
+        rules=tuple(rule.text for rule in jobs[0][1].rules),
+        why={axis.name: one.why for axis, one in zip(axes, chosen, strict=False)},
     )
     place.write(map_page(swept).encode())
     return swept

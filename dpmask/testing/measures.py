@@ -55,6 +55,8 @@ def check_measure(
     >>> original = pandas.DataFrame({"income": range(50)})
     >>> check_measure(MEASURE, original, original + 0.5)
     """
+    if not isinstance(measure, Measure):
+        raise AssertionError(f"{measure!r} is no Measure: give the MEASURE of its file")
     given = _with_columns(measure, original, masked, parameters)
     texts: list[str] = []
     with logged(texts), warnings.catch_warnings(record=True) as warned:
@@ -89,6 +91,8 @@ def _check_result(measure: Measure[Any], result: Result) -> None:
     _require(bool(result.judged), measure, "has no number that a policy may name")
     for name in result.judged:
         _require(all(result.term(name)), measure, f"'{name}' lacks definition, direction or source")
+    for name in set(result.shares).intersection(result.judged):
+        _require(0.0 <= getattr(result, name) <= 1.0, measure, f"'{name}' is a share, and not between 0 and 1")
     numbers = result.to_dict()
     _require(_same(json.loads(json.dumps(numbers)), numbers), measure, "to_dict is not JSON")
     _require(set(result.judged) <= set(numbers), measure, "to_dict lacks a number that a policy may name")

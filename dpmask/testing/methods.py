@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import threading
@@ -15,11 +16,12 @@ from typing import Any
 import pandas as pd
 
 from dpmask.engine.draws import Subkey
-from dpmask.errors import DpmaskError
+from dpmask.errors import DpmaskError, nearest
 from dpmask.guide import pages
 from dpmask.masking import METHODS
 from dpmask.masking.method import FittedMethod, Method
 from dpmask.masking.saved import load
+from dpmask.measures import RISKS
 from dpmask.table.table import as_table
 from dpmask.testing.tables import Recognisable, in_partitions, logged, require_alike
 
@@ -56,6 +58,8 @@ def check_method(method: Method[Any], table: Any, *, client: Any = None) -> None
     >>> check_method(NoiseAddition(columns=["income"], scale=0.5), people)
 
     """
+    if not isinstance(method, Method):
+        raise AssertionError(f"{type(method).__name__}: a method is derived from dpmask.masking.method.Method")
     frame = table if isinstance(table, pd.DataFrame) else as_table(table, "check_method").to_dask().compute()
     case = _Case(method, frame, client)
     with logged(case.texts):
@@ -65,7 +69,14 @@ def check_method(method: Method[Any], table: Any, *, client: Any = None) -> None
             except AssertionError as error:
                 raise AssertionError(f"{method.who}: {name}: {error}") from error
             except Exception as error:
-                raise AssertionError(f"{method.who}: {name}: {type(error).__name__}: {error}") from error
+                raise AssertionError(f"{method.who}: {name}: {_described(error)}") from error
+
+
+def _described(error: Exception) -> str:
+    """An error with its text; where dpmask withheld that of another, with that one's: the records are a test's."""
+    shown = f"{type(error).__name__}: {error}"
+    hidden = error.__context__ if type(error) is DpmaskError else None
+    return f"{shown} It is {type(hidden).__name__}: {hidden}" if hidden is not None else shown
 
 
 @dataclass
@@ -88,25 +99,37 @@ class _Case:
         masked = self.fit(table).mask(table)
         return masked if isinstance(masked, pd.DataFrame) else masked.compute()
 
-    def refused_or_masked(self, frame: pd.DataFrame) -> None:
+    def refused_or_masked(self, frame: pd.DataFrame, what: str) -> None:
         """Fail unless a frame is masked, or refused with an error of dpmask's own."""
         try:
             masked = self.masked(frame)
         except DpmaskError as error:
+            if type(error) is DpmaskError:
+                raise AssertionError(f"with {what}: {_described(error)}") from error
             self.texts.append(str(error))
             return
+        except Exception as error:
+            advice = "Mask it, or refuse it with an InputError of dpmask.errors."
+            raise AssertionError(f"with {what}: {_described(error)}. {advice}") from error
         assert set(masked.index) <= set(frame.index), "the index differs"
         assert self.method.drops or len(masked) == len(frame), "records were lost"
 
 
 def _contract(case: _Case) -> None:
-    method, fitted = case.method, case.fit(case.frame)
+    method = case.method
     assert is_dataclass(method), "the parameters must be a dataclass"
+    fitted = case.fit(case.frame)
     assert pickle.loads(pickle.dumps(method)) == method, "the parameters differ after pickling"  # noqa: S301
     assert isinstance(fitted, FittedMethod), "fit_table must return a FittedMethod"
     assert fitted.method == method, "the fitted method must have its parameters in .method"
     assert isinstance(fitted.key, Subkey), "the fitted method must have the key of its draws in .key"
+    assert isinstance(fitted.statement(), str), "the statement is no text"
     assert fitted.statement().strip(), "the statement is empty"
+    for claim in fitted.claims():
+        assert "columns" in claim, "a claim names its columns (dpmask/masking/claims.py)"
+    assert json.dumps(fitted.solution()), "the solution is not JSON"
+    for name in method.attacks():
+        assert name in RISKS, f"attacks() names '{name}', which is no risk measure. {nearest(name, RISKS)}"
     assert fitted.weaknesses(), "weaknesses() names none; every method has some"
     if method.figures is None:
         assert fitted.figures is None, "the method must name the class of its figures"
@@ -162,7 +185,7 @@ def _partitions(case: _Case) -> None:
 
 def _few_records(case: _Case) -> None:
     for rows in (0, 1, 2, 3):
-        case.refused_or_masked(case.frame.head(rows))
+        case.refused_or_masked(case.frame.head(rows), f"{rows} records")
 
 
 def _missing_values(case: _Case) -> None:
@@ -170,7 +193,7 @@ def _missing_values(case: _Case) -> None:
         for rows in (case.frame.index[::_EVERY], case.frame.index):
             gaps = case.frame.convert_dtypes()
             gaps.loc[rows, column] = pd.NA
-            case.refused_or_masked(gaps)
+            case.refused_or_masked(gaps, f"missing values of '{column}' in {len(rows)} of {len(gaps)} records")
 
 
 def _killed_worker(case: _Case) -> None:
@@ -208,7 +231,8 @@ def _kill(client: Any) -> None:
 
 def _values_of_records(case: _Case) -> None:
     for column in case.method.masks:
-        case.refused_or_masked(case.frame.assign(**{column: case.frame[column].astype(str) + " or so"}))
+        texts = case.frame[column].astype(str) + " or so"
+        case.refused_or_masked(case.frame.assign(**{column: texts}), f"texts in '{column}'")
     values = Recognisable(case.frame, repr(case.method))
     shown = [text for text in case.texts if values.found_in(text)]
     assert not shown, f"a repr, log, error or warning shows one: {shown[0][:200] if shown else ''}"
