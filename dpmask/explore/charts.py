@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 from markupsafe import Markup, escape
 
 from dpmask.explore.cluster_view import ClusterView, Ellipse
+from dpmask.report.line_charts import PolicyLimits
 from dpmask.report.svg import AFTER, BEFORE, inline
+from dpmask.report.svg_parts import LIMIT
 
 _COLOURS = ("#4c7fd0", "#e08214", "#2a9d6f", "#b0559b", "#a3812a", "#5aa6b8", "#c8554d", "#7a6fd0")
 """In the order of the clusters; from the ninth on they begin again, with their numbers beside them."""
-_WIDTH, _HEIGHT, _LEFT, _BELOW, _PAD = 520, 320, 58, 44, 12
+_WIDTH, _HEIGHT, _LEFT, _BELOW, _PAD = 400, 270, 58, 44, 12
 _ROW, _LEVEL, _LETTER = 17, 26, 7.2
+_FAR = 4.0
 
 
-class MapPoint(NamedTuple):
+class SettingPoint(NamedTuple):
     """A setting in the map of risk and loss."""
 
     loss: float
@@ -30,11 +33,20 @@ class MapPoint(NamedTuple):
     title: str
 
 
-def map_chart(points: Sequence[MapPoint], names: tuple[str, str]) -> Markup:
-    """Risk against loss: the setting, those tried before, and exact ones, each with its interval."""
-    across = _Scale([one for point in points for one in point.losses], _LEFT, _WIDTH - _PAD)
-    up = _Scale([one for point in points for one in point.risks], _HEIGHT - _BELOW, _PAD)
+def map_chart(points: Sequence[SettingPoint], names: tuple[str, str], limits: PolicyLimits) -> Markup:
+    """Risk against loss: the setting, those tried before, and exact ones, each with its interval.
+
+    A limit of the policy is a line where it is not far beyond all points.
+    """
+    losses = [one for point in points for one in point.losses]
+    risks = [one for point in points for one in point.risks]
+    loss, risk = _near(limits.loss, losses), _near(limits.risk, risks)
+    across = _Scale([*losses, *loss], _LEFT, _WIDTH - _PAD)
+    up = _Scale([*risks, *risk], _HEIGHT - _BELOW, _PAD)
     marks = [*_axes(across, up, names)]
+    dashed = f'stroke="{LIMIT}" stroke-width="2" stroke-dasharray="7 4"'
+    marks += [f'<path d="M{_LEFT},{up(one):.1f}H{_WIDTH - _PAD}" {dashed}/>' for one in risk]
+    marks += [f'<path d="M{across(one):.1f},{_PAD}V{_HEIGHT - _BELOW}" {dashed}/>' for one in loss]
     for point in sorted(points, key=lambda one: (one.set, one.exact)):
         x, y, colour = across(point.loss), up(point.risk), _COLOURS[2] if point.held else _COLOURS[6]
         faint = 1.0 if point.set or point.exact else 0.45
@@ -47,7 +59,12 @@ def map_chart(points: Sequence[MapPoint], names: tuple[str, str]) -> Markup:
     return _chart(marks, _WIDTH, _HEIGHT, label)
 
 
-def _dot(x: float, y: float, point: MapPoint, colour: str) -> str:
+def _near(limit: float | None, values: Sequence[float]) -> list[float]:
+    """A limit, unless it would push all points into a corner."""
+    return [limit] if limit is not None and min(values) / _FAR <= limit <= max(values) * _FAR else []
+
+
+def _dot(x: float, y: float, point: SettingPoint, colour: str) -> str:
     """A circle where the gate holds, a cross where it does not, a square for exact numbers; the setting has a ring."""
     ring = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="10" fill="none" stroke="currentColor" stroke-width="1.5"/>'
     if point.exact:

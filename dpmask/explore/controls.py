@@ -186,14 +186,23 @@ def _put(values: Any, path: KeyPath, value: Any) -> None:
 def _leave_out(values: dict[str, Any], column: str) -> None:
     """Drop a column: by its role, in steps and measures, and where it was accepted."""
     roles = values["columns"]
-    for names in roles.values():
-        if isinstance(names, list) and column in names:
-            names.remove(column)
-    roles["drop"] = [*(roles.get("drop") or []), column]
+    if column in _listed(roles.get("household")):
+        roles["household"] = {"column": column, "release": False}
+    else:
+        for names in roles.values():
+            if isinstance(names, list) and column in names:
+                names.remove(column)
+        roles["drop"] = [*(roles.get("drop") or []), column]
     for part in ("mask", "measure"):
         _forget(values.get(part), column)
     if isinstance(values.get("accept"), dict):
         values["accept"].pop(column, None)
+
+
+def _listed(household: Any) -> list[Any]:
+    """The number of households, however its role is written."""
+    found = household.get("column") if isinstance(household, dict) else household
+    return found if isinstance(found, list) else [found]
 
 
 def _forget(value: Any, column: str) -> None:

@@ -6,9 +6,10 @@ records to hide among make linkage easier than on everything: as a rule, the ris
 
 from __future__ import annotations
 
+import dataclasses
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
@@ -16,11 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpmask.engine.draws import Subkey
+from dpmask.engine.limits import limits
+from dpmask.engine.remembered import Memory, remembering
 from dpmask.errors import DpmaskError
 from dpmask.explore.cluster_view import ClusterView, cluster_view
+from dpmask.explore.masked_sample import MaskedSample, masked_sample
 from dpmask.job.decision import Decision, measure_and_judge, measured_losses
-from dpmask.job.fit import draws_of, fitted_steps
+from dpmask.job.fit import draws_of
 from dpmask.job.gate import near_unique
+from dpmask.job.measures import taken_once
 from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, prepare
 from dpmask.job.sweep import Goal
@@ -31,10 +37,15 @@ from dpmask.report.comparison import compare
 from dpmask.report.distributions import DrawnColumn, drawn_columns
 from dpmask.results import Interval, Loss
 from dpmask.table.grouping import group_sizes
-from dpmask.table.keyed_sample import PARTS, part_of, stored
+from dpmask.table.keyed_sample import PARTS, part_of
+from dpmask.table.label_sets import through_steps
 from dpmask.table.lake import Lake
 from dpmask.table.table import Table
 
+FEWER = {"assigned_records": 500, "compared_by_few": 200, "refitted_records": 2_000, "refit_starts": 2}
+"""Records that the expensive attacks take of a sample, so that a move stays quick (dpmask/engine/limits.py)."""
+_AT_ONCE = 2
+"""Attacks that are tried beside each other."""
 _STUDENT = 2.7764451051977987
 """The 97.5 % point of Student's t with one degree of freedom less than there are parts."""
 
@@ -62,6 +73,10 @@ class Sample:
 
     lake: Lake
     table: Table
+    draws: Subkey | None = None
+    """The key of draws for any setting: what a move does not change stays as it is. None: those of a run."""
+    memory: Memory = dataclasses.field(default_factory=dict, repr=False)
+    """What a move does not change, such as what an attack learns from the originals."""
 
     @property
     def whole(self) -> bool:
@@ -110,18 +125,10 @@ class ScaledJobs(NamedTuple):
     """Numbers of records that are in proportion: as the job has them, and on the sample."""
 
 
-class _Masked(NamedTuple):
-    """The sample, masked by a job."""
-
-    job: Job
-    fitted: Sequence[Any]
-    table: Table
-
-
 class _Pictures(NamedTuple):
     """What is lost by a job, and what a page draws of that."""
 
-    masked: _Masked
+    masked: MaskedSample
     losses: Mapping[str, Any]
     interval: Interval | None
     columns: tuple[DrawnColumn, ...]
@@ -132,9 +139,10 @@ def evaluated(jobs: ScaledJobs, sample: Sample, goals: tuple[Goal, Goal]) -> Eva
     """Mask the sample by a job, measure it and judge it. Risks and losses are found beside each other."""
     start, job = time.perf_counter(), jobs.job
     prepared = prepare(job, overwrite=True, trial=True, keep=False, lake=sample.lake)
-    same = _masked(job, prepared, sample.table) if jobs.for_risk.steps == jobs.for_loss.steps else None
-    with warnings.catch_warnings(), ThreadPoolExecutor(1) as pool:
+    fewer = limits() if sample.whole else limits(**FEWER)
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as pool, remembering(sample.memory), fewer:
         warnings.simplefilter("ignore")  # the page has them; fits, which ignore them too, run beside each other here
+        same = _masked(job, prepared, sample) if jobs.for_risk.steps == jobs.for_loss.steps else None
         later = pool.submit(copy_context().run, _pictures, jobs, prepared, sample, goals[1], same)
         decision = _risks(jobs, prepared, sample, same)
         shown = later.result()
@@ -164,23 +172,24 @@ def evaluated(jobs: ScaledJobs, sample: Sample, goals: tuple[Goal, Goal]) -> Eva
     )
 
 
-def _masked(job: Job, prepared: Prepared, table: Table) -> _Masked:
-    own: Prepared = prepared._replace(job=job, lake=table)  # type: ignore[arg-type]  # a table is enough from here on
-    masked, fitted = fitted_steps(own, draws_of(own), job.methods)
-    return _Masked(job, fitted, stored(masked))
+def _masked(job: Job, prepared: Prepared, sample: Sample) -> MaskedSample:
+    if sample.draws is not None:
+        return masked_sample(job, sample.table, sample.draws)
+    own: Prepared = prepared._replace(job=job, lake=sample.table)  # type: ignore[arg-type]  # a table is enough from here
+    return masked_sample(job, sample.table, draws_of(own))
 
 
-def _risks(jobs: ScaledJobs, prepared: Prepared, sample: Sample, same: _Masked | None) -> Decision:
+def _risks(jobs: ScaledJobs, prepared: Prepared, sample: Sample, same: MaskedSample | None) -> Decision:
     """Everything but the job's own losses, with k as it is."""
-    masked = same or _masked(jobs.for_risk, prepared, sample.table)
+    masked = same or _masked(jobs.for_risk, prepared, sample)
     risks = [one for one in jobs.job.measures if not issubclass(one.definition.result, Loss)]
     job = jobs.for_risk._replace(measures=tuple(risks))
-    return measure_and_judge(job, sample.table, masked.table, masked.fitted)
+    return measure_and_judge(job, sample.table, masked.table, masked.fitted, at_once=_AT_ONCE)
 
 
-def _pictures(jobs: ScaledJobs, prepared: Prepared, sample: Sample, goal: Goal, same: _Masked | None) -> _Pictures:
+def _pictures(jobs: ScaledJobs, prepared: Prepared, sample: Sample, goal: Goal, same: MaskedSample | None) -> _Pictures:
     """The job's own losses, and what is drawn, with k in proportion."""
-    masked = same or _masked(jobs.for_loss, prepared, sample.table)
+    masked = same or _masked(jobs.for_loss, prepared, sample)
     losses = measured_losses(masked.job, sample.table, masked.table, masked.fitted)
     released = [name for name in prepared.columns if name in sample.table.schema.names]
     changed = [name for name in released if name in masked.table.changed]
@@ -190,7 +199,7 @@ def _pictures(jobs: ScaledJobs, prepared: Prepared, sample: Sample, goal: Goal, 
         masked,
         losses,
         _between_parts(jobs.job, goal, sample.table, masked.table, value) if sampled else None,
-        tuple(drawn_columns(compare(sample.table, masked.table, changed).columns)),
+        tuple(drawn_columns(compare(sample.table, masked.table, changed, (), through_steps(masked.fitted)).columns)),
         cluster_view(sample.table, masked.table, masked.fitted),
     )
 
@@ -235,12 +244,9 @@ def _between_parts(job: Job, goal: Goal, before: Table, after: Table, value: flo
     request = next((one for one in job.measures if one.name == goal.measure), None)
     if request is None or before.rows != after.rows:
         return None
-    take: Callable[..., Any] = request.definition.function
+    parts = [(part_of(before, at), part_of(after, at)) for at in range(PARTS)]
     try:
-        found = [
-            float(getattr(take(part_of(before, at), part_of(after, at), **request.parameters), goal.field))
-            for at in range(PARTS)
-        ]
+        found = [float(getattr(taken_once(request, *part), goal.field)) for part in parts]
     except DpmaskError:  # a part has too few records
         return None
     half = _STUDENT * float(np.std(found, ddof=1)) / PARTS**0.5

@@ -14,11 +14,14 @@ from markupsafe import Markup
 
 from dpmask.errors import DpmaskError, printable
 from dpmask.explore import charts
-from dpmask.explore.evaluation import Estimate, Evaluated
+from dpmask.explore.evaluation import FEWER, Estimate, Evaluated
 from dpmask.explore.everything import FullRun
 from dpmask.explore.session import Exact, Explorer, Tried, setting_key
 from dpmask.report import svg
 from dpmask.report.distributions import DrawnColumn
+from dpmask.report.line_charts import PolicyLimits
+from dpmask.report.page import distribution_chart
+from dpmask.report.rules import upper_limit
 
 FOLDER = Path(__file__).parent
 _VIEWS = ("verdict", "map", "groups", "distributions", "clusters", "trees")
@@ -35,6 +38,8 @@ def views_html(explorer: Explorer, run: FullRun) -> str:
     found = explorer.current()
     exact = explorer.exact.get(setting_key(explorer.changes))
     trees = {f"{step}: {column}": tree for step, of in found.trees.items() for column, tree in of.items()}
+    rules = [line for line in found.verdict if line.judged is not None]
+    limits = PolicyLimits(*(upper_limit(rules, one.name) for one in (found.risk, found.loss)))
     return _rendered(
         "views",
         found=found,
@@ -42,8 +47,10 @@ def views_html(explorer: Explorer, run: FullRun) -> str:
         rows=explorer.sample.table.rows,
         all_rows=explorer.sample.lake.rows,
         whole=explorer.sample.whole,
+        fewer=FEWER,
         numbers=_numbers(found, exact),
-        map=charts.map_chart(_map_points(explorer), (found.loss.name, found.risk.name)),
+        map=charts.map_chart(_map_points(explorer), (found.loss.name, found.risk.name), limits),
+        limits=limits,
         sizes=svg.sizes_chart(_sized(found.sizes), "How many groups have how many records") if found.sizes else None,
         clusters=charts.cluster_chart(found.clusters) if found.clusters else None,
         trees={name: charts.tree_chart(tree, name) for name, tree in trees.items()},
@@ -71,23 +78,18 @@ def _templates() -> Environment:
 
 def _distributions(found: Evaluated) -> list[tuple[DrawnColumn, Markup | None]]:
     """Each column before and after, as the internal report shows them."""
-    return [(one, None if one.kind == "none" else _distribution(one)) for one in found.columns]
+    return [(one, None if one.kind == "none" else distribution_chart(one)) for one in found.columns]
 
 
-def _distribution(column: DrawnColumn) -> Markup:
-    label = f"{column.column}: share of records in each bar, {' and '.join(column.shares)} masking"
-    if column.kind == "category":
-        return svg.category_chart(column.labels, column.shares, label)
-    return svg.histogram_chart(column.edges, list(column.shares.values()), label)
-
-
-def _map_points(explorer: Explorer) -> list[charts.MapPoint]:
+def _map_points(explorer: Explorer) -> list[charts.SettingPoint]:
     now = setting_key(explorer.changes)
     points = []
     for number, (key, one) in enumerate(explorer.tried.items(), start=1):
         title = f"{number}: {_changes(one.changes)}"
         losses, risks = (of.interval or (of.value, of.value) for of in (one.loss, one.risk))
-        found = charts.MapPoint(one.loss.value, one.risk.value, losses, risks, not one.broken, key == now, False, title)
+        found = charts.SettingPoint(
+            one.loss.value, one.risk.value, losses, risks, not one.broken, key == now, False, title
+        )
         points.append(found)
         exact = explorer.exact.get(key)
         if exact is not None:
@@ -95,9 +97,9 @@ def _map_points(explorer: Explorer) -> list[charts.MapPoint]:
     return points
 
 
-def _exact_point(exact: Exact, title: str) -> charts.MapPoint:
+def _exact_point(exact: Exact, title: str) -> charts.SettingPoint:
     loss, risk = exact.loss, exact.risk
-    return charts.MapPoint(loss, risk, (loss, loss), (risk, risk), not exact.broken, False, True, title)
+    return charts.SettingPoint(loss, risk, (loss, loss), (risk, risk), not exact.broken, False, True, title)
 
 
 def _numbers(found: Evaluated, exact: Exact | None) -> list[tuple[Estimate, float | None]]:
