@@ -15,7 +15,7 @@ from sphinx.writers.html5 import HTML5Translator
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
-from references import GALLERY, OPEN, PAPERS, job_file, python_api, sheets
+from references import gallery, job_file, open_questions, papers, python_api
 
 project = "dpmask"
 author = "the dpmask authors"
@@ -27,6 +27,8 @@ include_patterns = ["docs/**", "dpmask/guide/**"]
 exclude_patterns = [".*", "build", "dist", "lake", "out", "site", "tests"]
 smartquotes = False  # --trial is two hyphens
 html_theme = "furo"
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 html_title = "dpmask"
 html_show_copyright = False
 html_copy_source = False
@@ -39,15 +41,11 @@ def write_references(_: Sphinx, __: Any) -> None:
     """The pages that follow from the code."""
     folder = HERE / "reference"
     folder.mkdir(exist_ok=True)
-    texts = {
-        "job_file.md": job_file(),
-        "python.md": python_api(),
-        "papers.md": sheets(PAPERS, "ahmad-2014", "cano-torra-2009", "fung-2009", "torra-2009", "torra-2020"),
-        "open_questions.md": sheets(OPEN, "open-questions"),
-        "gallery.md": sheets(GALLERY, "gallery"),
-    }
+    texts = {"job_file": job_file(), "python": python_api(), **papers(), **open_questions(), **gallery()}
+    for stale in {path.stem for path in folder.glob("*.md")} - set(texts):
+        (folder / f"{stale}.md").unlink()
     for name, text in texts.items():
-        path = folder / name
+        path = folder / f"{name}.md"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
 

@@ -4,15 +4,20 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent / "jobs/papers"))
+
+from run import PAPERS as EXPERIMENTS
+
 import dpmask
 
-HERE = Path(__file__).parent
 PAPERS = """# The papers, table by table
 
-dpmask implements five papers. Every table, and every figure with data, comes by one command, ours beside what is printed, with the reason where they differ:
+dpmask implements five papers. Every table, and every figure with data, comes by one command. It prints our numbers beside the published ones, with the reason where they differ:
 
 ```sh
 python jobs/papers/run.py
@@ -21,12 +26,21 @@ python jobs/papers/run.py fung-2009 figure-10 --quick
 ```
 
 Without names it lists what there is. The data are looked for in the folder that `DPMASK_REFERENCE_DATA` names; a message says what is missing and where it comes from.
-What follows was printed and drawn by these commands, the figures of Fung et al. with `--quick`: fewer thresholds and seeds.
+What follows was printed and drawn by these commands. Each says over which parameters and seeds it was run; one that was run with `--quick`, on fewer of them, ends with a line that says so.
 """
 
 OPEN = """# What the papers left open
 
-The five papers end with questions. Here are answers by experiments of our own, each by one command. Generic and specific losses were compared with `--quick`.
+The five papers end with questions. These are our answers, by experiments of our own. Each page shows what was run, and says what follows from it. `dpmask sweep` without `--over` chooses the parameters that it tries by
+these results, and prints the reason ([choosing parameters](../../dpmask/guide/sweep.md)).
+
+| question | answer |
+|---|---|
+| Which m1 and m2 for a wanted risk? (Torra 2020) | Leave them at their defaults, and choose the risk by k |
+| Is kappa1 = kappa2 meaningful, and which kappa? (Torra, Endo, Miyamoto 2009) | Yes, and only equal ones are. Use 0, unless the data have errors of a known size |
+| Does a generic information loss show what clusters lose? (the same) | IL1s does about, PIL less. If clusters matter, measure them |
+| Fuzzy c-regression with a degenerate design, and c by the score? (Cano, Torra 2009) | A singular design does no harm. The score cannot choose c: take the fewest models whose loss is acceptable |
+| Which guide, and how many clusters, if the recipient's algorithm is unknown? (Fung et al. 2009) | About six clusters, by either algorithm; never distortion |
 
 ```sh
 python jobs/papers/run.py open-questions guides
@@ -34,11 +48,14 @@ python jobs/papers/run.py open-questions guides
 """
 GALLERY = """# Gallery: all methods beside each other
 
-One map for each table: risk against loss of every method of numbers at several parameters, by one command each; tables other than census with `--quick`.
+Risk against loss of every method for numbers at several parameters, on four tables: the CASC test sets census, tarragona and EIA, and the numbers of Adult. First comes one map of all four with the frontier,
+then each table with all parameters and the score 0.5 PIL + 0.5 DR. One command runs and draws all of it:
 
 ```sh
-python jobs/papers/run.py gallery census
+python jobs/papers/run.py gallery
 ```
+
+[Which method when](../choosing.md) helps to choose a method for your own table; [words](../../dpmask/guide/words.md) explains the terms.
 """
 
 
@@ -151,16 +168,53 @@ def _place(path: Path) -> list[Any]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.stem)]
 
 
-def sheets(introduction: str, *names: str) -> str:
-    """What jobs/papers/run.py left in docs/papers: the text and the figures of each."""
-    text = [introduction]
-    for path in sorted((path for name in names for path in (HERE / "papers").glob(f"{name}-*.txt")), key=_place):
-        title, table, *notes = path.read_text(encoding="utf-8").rstrip().split("\n\n")
-        pictures = sorted(path.parent.glob(f"{path.stem}.svg")) + sorted(path.parent.glob(f"{path.stem}-[0-9].svg"))
-        text += [f"## {title}", "", *map(_as_list, notes)]
-        text += [f"![{title}](../papers/{picture.name})\n" for picture in pictures]
-        text += ["```text", table, "```", ""]
-    return "\n".join(text)
+def papers() -> dict[str, str]:
+    """A page for each of the five papers, with all its sheets, and one that leads to them."""
+    titles = {name: title for name, title in EXPERIMENTS.items() if name not in {"open-questions", "gallery"}}
+    pages = {name: "\n".join([f"# {title}", "", *sheets(name)]) for name, title in titles.items()}
+    return {"papers": _leading(PAPERS, pages), **pages}
+
+
+def open_questions() -> dict[str, str]:
+    """A page for each question, and one that leads to them."""
+    pages = {path.stem: _sheet(path, "#") for path in _files("open-questions")}
+    return {"open_questions": _leading(OPEN, pages), **pages}
+
+
+def gallery() -> dict[str, str]:
+    """One page, the map of all tables first."""
+    return {"gallery": "\n".join([GALLERY, *sheets("gallery")])}
+
+
+def _leading(introduction: str, pages: Iterable[str]) -> str:
+    return "\n".join([introduction, "```{toctree}", ":maxdepth: 1", *pages, "```", ""])
+
+
+def sheets(name: str) -> list[str]:
+    """What jobs/papers/run.py left in docs/papers of a paper: the text and the figures of each, each note once."""
+    shown: set[str] = set()
+    return [_sheet(path, "##", shown) for path in _files(name)]
+
+
+def _files(name: str) -> list[Path]:
+    return sorted(
+        (HERE / "papers").glob(f"{name}-*.txt"), key=lambda path: (not path.stem.endswith("-map"), _place(path))
+    )
+
+
+def _sheet(path: Path, level: str, shown: set[str] | None = None) -> str:
+    """One table or figure: title, notes but those that were shown before, pictures, numbers."""
+    title, table, *notes = path.read_text(encoding="utf-8").rstrip().split("\n\n")
+    every = [one for some in notes for one in re.split(r"(?m)^(?=\* )", some) if one.strip()]
+    new = [one for one in every if shown is None or one.strip() not in shown]
+    text = [f"{level} {title}", "", _as_list("".join(new))]
+    if len(new) < len(every):
+        text.append("Other notes are as above.\n")
+    if shown is not None:
+        shown.update(one.strip() for one in every)
+    pictures = sorted(path.parent.glob(f"{path.stem}.svg")) + sorted(path.parent.glob(f"{path.stem}-[0-9].svg"))
+    text += [f"![{title}](../papers/{picture.name})\n" for picture in pictures]
+    return "\n".join([*text, "```text", table, "```", ""])
 
 
 def _as_list(notes: str) -> str:

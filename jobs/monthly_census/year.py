@@ -76,6 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--people", type=int, default=20_000, help="how many there are in the last month")
     parser.add_argument("--months", type=int, default=12)
+    parser.add_argument("--until", type=int, help="how many of these months are run; all by default")
     parser.add_argument("--k", type=int, default=100)
     asked = parser.parse_args()
     if FOLDER.exists():
@@ -86,7 +87,7 @@ def main() -> None:
     alone: list[pd.DataFrame] = []
     print(f"{'month':<9}{'people':>8}{'least':>7}{f'below {asked.k}':>11}{'alone: below':>14}")
     before = 0
-    for number in range(asked.months):
+    for number in range(asked.until or asked.months):
         month = f"{2026 + number // 12}-{number % 12 + 1:02d}"
         now = asked.people * (70 + 30 * (number + 1) // asked.months) // 100
         folder = FOLDER / f"lake/joined={month}"

@@ -1,7 +1,7 @@
 """The tables and figures of the five papers behind dpmask, ours beside what was published, and experiments of our own.
 
     python jobs/papers/run.py                        lists them
-    python jobs/papers/run.py torra-2009 table-2     one of them; without its name, all of that paper
+    python jobs/papers/run.py torra-2009 table-2     one of them, or several; without a name, all of that paper
     python jobs/papers/run.py all --to FOLDER        everything
 
 Numbers are printed and, with the figures, kept in out/papers/ or the folder of --to. The data are found by
@@ -13,12 +13,14 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 from sheets import Exhibit, Size, drawn
 
 from dpmask.errors import DpmaskError
+from dpmask.report import drawing
 
 PAPERS = {
     "torra-2009": "Torra, Endo, Miyamoto 2009: comparing fuzzy clusters",
@@ -30,6 +32,8 @@ PAPERS = {
     "gallery": "All methods of numbers beside each other on four tables",
 }
 
+QUICK = "Made with --quick: fewer runs than the experiment has."
+
 
 def exhibits(paper: str) -> dict[str, Exhibit]:
     """The tables and figures of a paper by name."""
@@ -39,6 +43,8 @@ def exhibits(paper: str) -> dict[str, Exhibit]:
 def show(paper: str, name: str, size: Size, folder: Path) -> None:
     """Print one, and keep its text and its figures."""
     sheet = exhibits(paper)[name](size)
+    if size.quick and size.asked:
+        sheet = replace(sheet, notes=[*sheet.notes, QUICK])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{paper}-{name}.txt").write_text(sheet.text(), encoding="utf-8")
     print(sheet.text())
@@ -57,7 +63,7 @@ def main(arguments: list[str]) -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paper", nargs="?", choices=[*PAPERS, "all"])
-    parser.add_argument("exhibit", nargs="?")
+    parser.add_argument("exhibits", nargs="*", metavar="exhibit")
     parser.add_argument("--to", type=Path, default=Path("out/papers"), help="where texts and figures are kept")
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     asked = parser.parse_args(arguments)
@@ -66,14 +72,16 @@ def main(arguments: list[str]) -> None:
         return
     for paper in PAPERS if asked.paper == "all" else [asked.paper]:
         known = list(exhibits(paper))
-        if asked.exhibit and asked.exhibit not in known:
-            parser.error(f"{paper} has no {asked.exhibit}; it has {', '.join(known)}")
-        for name in [asked.exhibit] if asked.exhibit else known:
+        for name in asked.exhibits:
+            if name not in known:
+                parser.error(f"{paper} has no {name}; it has {', '.join(known)}")
+        for name in asked.exhibits or known:
             show(paper, name, Size(asked.quick), asked.to)
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # small groups and single starts are the papers' own
+    drawing.SECONDS = 600.0  # a report does without a chart that takes long, a sheet does not
     try:
         main(sys.argv[1:])
     except DpmaskError as error:

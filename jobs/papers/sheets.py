@@ -13,7 +13,19 @@ from dpmask.errors import InputError
 from dpmask.report.drawing import drawer
 
 HOME = Path(__file__).parents[2]
-COLOURS = ["#e08214", "#4c7fd0", "#2a9d8f", "#7b4fa3", "#999999", "#c0392b"]
+COLOURS = [
+    "#e08214",
+    "#4c7fd0",
+    "#2a9d8f",
+    "#7b4fa3",
+    "#999999",
+    "#c0392b",
+    "#8c564b",
+    "#e377c2",
+    "#17becf",
+    "#bcbd22",
+    "#1b4965",
+]
 SOURCES = {
     "census.csv": "the CASC project's Census test set (in R: sdcMicro's CASCrefmicrodata)",
     "eia.csv": "the CASC project's EIA test set (in R: sdcMicro's EIA)",
@@ -29,9 +41,13 @@ class Size:
     """How much of an experiment is run: all that was published, or a part that shows the same in less time."""
 
     quick: bool = False
+    asked: list[bool] = field(default_factory=list, compare=False, repr=False)
+    """Whether a part was taken of anything: exhibits without a shorter form are always whole."""
 
     def of(self, whole: Sequence[Any], part: Sequence[Any]) -> Sequence[Any]:
         """The whole list, or a part of it."""
+        if self.quick:
+            self.asked.append(True)
         return part if self.quick else whole
 
 
@@ -116,7 +132,7 @@ def plot(
             "type": "nominal",
             "sort": None,
             "scale": {"range": COLOURS},
-            "legend": {"title": None, "orient": "top", "columns": 3, "labelLimit": 260},
+            "legend": {"title": None, "orient": "top", "columns": 3, "columnPadding": 24, "labelLimit": 260},
         }
     encoding = {"x": across, "y": up, "color": colour}
     if mark == "bar" and "line" in known:

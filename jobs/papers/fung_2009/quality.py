@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from sheets import reference
 
 import dpmask
@@ -100,6 +101,11 @@ def requirement(columns: Sequence[str], h: int) -> tuple[tuple[str, ...], int]:
     return tuple(columns), h
 
 
+def labelled(data: Any, guide: Any) -> Any:
+    """The table with its classes."""
+    return data().table.assign(cluster=[f"C{label}" for label in guide])
+
+
 def refined(data: Any, requirements: Sequence[Any], guide: Any, seed: int) -> Any:
     """The refinement fitted, guided by classes or by distortion (step 2)."""
     source = data()
@@ -111,11 +117,27 @@ def refined(data: Any, requirements: Sequence[Any], guide: Any, seed: int) -> An
         guide="distortion" if guide is None else {"column": "cluster"},
         intervals="midpoint",
     )
-    table = source.table if guide is None else source.table.assign(cluster=[f"C{label}" for label in guide])
+    table = source.table if guide is None else labelled(data, guide)
     return method.fit(table, seed=seed), table
 
 
+_REFINED: dict[Any, Any] = {}
 _CLUSTERED: dict[Any, Any] = {}
+
+
+def solution(data: Any, requirements: Sequence[Any], guide: Any, seed: int) -> Any:
+    """The refinement at one threshold for all QIDs.
+
+    One whose smallest group has A records is also that of every threshold from its own up to A: the same refinements
+    stay valid and the same others do not. So it is searched for once.
+    """
+    columns, h = tuple(columns for columns, _ in requirements), requirements[0][1]
+    known = _REFINED.setdefault((data, columns, None if guide is None else guide.tobytes()), [])
+    for asked, fitted in known:
+        if asked <= h <= fitted.figures.smallest:
+            return fitted
+    known.append((h, refined(data, requirements, guide, seed)[0]))
+    return known[-1][1]
 
 
 def contingency(
@@ -123,12 +145,12 @@ def contingency(
 ) -> np.ndarray:
     """Records by natural cluster and by cluster of the masked table (steps 3 and 4); ``guide`` has classes, or is None."""
     labels = natural(data, algorithm, clusters, seed)
-    fitted, table = refined(data, requirements, guide, seed)
+    fitted = solution(data, requirements, guide, seed)
     known = (data, str(sorted(fitted.cuts.items())), recluster, clusters, seed)
     if known not in _CLUSTERED:  # the same cuts give the same masked table
-        masked = fitted.mask(table)[data().columns]
-        again = ALGORITHMS[recluster](clusters=clusters).fit(masked, columns=list(masked), seed=seed)
-        _CLUSTERED[known] = again.labels(masked).to_numpy()
+        table = fitted.mask(data().table if guide is None else labelled(data, guide))[data().columns]
+        again = ALGORITHMS[recluster](clusters=clusters).fit(table, columns=list(table), seed=seed)
+        _CLUSTERED[known] = again.labels(table).to_numpy()
     counts = np.zeros((clusters, clusters), np.int64)
     np.add.at(counts, (labels, _CLUSTERED[known]), 1)
     return counts
@@ -166,9 +188,16 @@ def random_requirements(columns: Sequence[str], number: int) -> list[list[tuple[
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean over runs, and its 95 % interval by normal approximation."""
-    mean, half = (
-        float(np.mean(values)),
-        1.96 * float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0,
-    )
-    return mean, mean - half, min(mean + half, 1.0)
+    """The mean over seeds or cases, and its 95 % interval by Student's t; agreement is from 0 to 1."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return mean, mean, mean
+    half = float(stats.t.ppf(0.975, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values)))
+    return mean, max(mean - half, 0.0), min(mean + half, 1.0)
+
+
+def one_tailed(greater: Sequence[float], less: Sequence[float]) -> float | None:
+    """The p-value of a paired t-test that the first are greater, as the paper has it; none if all differences are equal."""
+    if np.ptp(np.subtract(greater, less)) < 1e-12:
+        return None
+    return float(stats.ttest_rel(greater, less, alternative="greater").pvalue)
