@@ -1,6 +1,7 @@
 """What many tests share: small lakes, job files, the command line, a real cluster, a real object store."""
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -38,6 +39,18 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("machine"):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was(monkeypatch):
+    """A run that logs events leaves that to its process, and to the clusters that later tests would start from it."""
+    monkeypatch.setenv("DASK_LOGGING", "")
+    monkeypatch.delenv("DASK_LOGGING")
+    before = logging.root.handlers[:]
+    yield
+    if logging.root.handlers != before:
+        logging.captureWarnings(False)
+        logging.root.handlers[:] = before
 
 
 REFERENCE = Path(os.environ.get("DPMASK_REFERENCE_DATA", Path(__file__).parents[2] / "shared" / "data"))

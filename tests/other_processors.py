@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-JOBS = ("household_income", "public_use_file", "scientific_use_file", "cluster_analysis", "synthetic_teaching_file")
+JOBS = sorted(path.parent.name for path in ROOT.glob("jobs/*/job.yaml"))
 OTHERS = {
     "with AVX-512": {"NUMBA_CPU_NAME": "skylake-avx512", "NUMBA_CPU_FEATURES": "+avx512f,+avx512vl,+avx512dq"},
     "of another make": {"NUMBA_CPU_NAME": "znver4", "OPENBLAS_CORETYPE": "Nehalem", "ARROW_USER_SIMD_LEVEL": "NONE"},
@@ -27,11 +27,11 @@ OTHERS = {
 """What a process is started with. Where a processor lacks AVX-512 itself, its absence in numpy and BLAS stands for it."""
 
 
-def python(code, *arguments, **environment):
-    """What a process prints."""
+def python(code, *arguments, first="", **environment):
+    """What a process prints, which may import others first."""
     places = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/unit")]
     own = {"PYTHONPATH": os.pathsep.join(places), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-c", f"import dpmask.cli\n{code}", *map(str, arguments)]
+    command = [sys.executable, "-c", f"{first}\nimport dpmask.cli\n{code}", *map(str, arguments)]
     ended = subprocess.run(command, check=False, env=os.environ | own | environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -81,6 +81,7 @@ def released(job, lake, host):
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "lake").symlink_to(lake)
+        (place / "units").symlink_to(lake.with_name("units"))
         (place / "jobs").symlink_to(ROOT / "jobs")
         code = f"import os; os.chdir({folder!r}); dpmask.cli.main(['run', '--trial', 'jobs/{job}/job.yaml'])"
         python(code, **host)
@@ -91,14 +92,19 @@ def released(job, lake, host):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         lake = Path(folder) / "lake"
-        python("import sys; dpmask.cli.main(['generate', sys.argv[1], '--rows', '1e4'])", lake)
+        for some, kind, rows in ((lake, "census", "2e4"), (lake.with_name("units"), "tax_units", "1e5")):
+            python("import sys; dpmask.cli.main(['generate', *sys.argv[1:]])", some, "--kind", kind, "--rows", rows)
         checks = {"machine code": lambda host: machine_code((), host), "kernels": computed_on}
         checks |= {job: lambda host, job=job: released(job, lake, host) for job in JOBS}
         for name, check in checks.items():
             own = check({})
             for host, environment in OTHERS.items():
-                same = check(environment) == own
-                print(f"{name}: {len(own)} on a machine {host} {'the same' if same else 'OTHERS'}", flush=True)
+                found = check(environment)
+                other = sorted(one for one in own.keys() | found.keys() if own.get(one) != found.get(one))
+                print(
+                    f"{name}: {len(own)} on a machine {host} {'the same' if not other else f'OTHERS: {other}'}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -22,15 +22,30 @@ BIN = Path(sys.executable).parent
 
 
 def kill_a_worker(cluster, seconds=60):
-    """Kill one worker of a cluster with nannies. Where all were killed just before, wait for one to be started again."""
+    """Kill one worker of a cluster with nannies. Where all were killed just before, wait for one to be started again.
+
+    One that is starting is left alone: Dask's nanny does not start it again.
+    """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for nanny in list(cluster.workers.values()):
-            if pid := nanny.pid:
-                os.kill(pid, signal.SIGKILL)
+            if _runs(nanny):
+                os.kill(nanny.pid, signal.SIGKILL)
                 return
         time.sleep(0.01)
     pytest.fail(f"no worker was started again within {seconds} s")
+
+
+def all_workers_run(cluster, seconds=30):
+    """Whether all workers of a cluster with nannies run, or do so again within this time."""
+    with suppress(TimeoutError):
+        return until(lambda: all(map(_runs, list(cluster.workers.values()))), "workers", seconds)
+    return False
+
+
+def _runs(nanny):
+    """Whether a nanny's worker runs, and would be started again if it ended: not so before the nanny itself runs."""
+    return nanny.pid and nanny.status.name == nanny.process.status.name == "running"
 
 
 @contextmanager

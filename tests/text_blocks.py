@@ -4,7 +4,9 @@ import re
 from typing import NamedTuple
 
 COMMANDS = ("dpmask ", ".venv/bin/", "python ", "export ", "openssl ", "kubectl ", "jq ", "MONTH=", "HATCH")
-KEYS = "name|source|target|private|series|columns|missing|accept|mask|measure|policy|publish|new|csv|requirements"
+KEYS = (
+    "name|source|target|private|series|columns|missing|accept|mask|measure|policy|publish|metadata|new|csv|requirements"
+)
 
 
 class Block(NamedTuple):

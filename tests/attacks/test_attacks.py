@@ -18,6 +18,7 @@ import on_records
 import one_to_one
 import order
 import pandas as pd
+import patterns
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -40,7 +41,12 @@ PLAIN = {"plain": ["age", "region", "income", "hours"]}
 """The same columns where the gate's own attacks, which link what is declared otherwise, are not compared with."""
 TENTH = 1.1
 """So many times what was reported, and two standard errors of the attack's own rate, is the limit."""
-EVERYBODY = {"euclidean": nearest.euclidean, "mahalanobis": nearest.mahalanobis, "likelihood ratio": likelihood.attack}
+EVERYBODY = {
+    "euclidean": nearest.euclidean,
+    "mahalanobis": nearest.mahalanobis,
+    "likelihood ratio": likelihood.attack,
+    "ranks and zeros": patterns.attack,
+}
 ONE_TO_ONE = {"one to one": one_to_one.attack}
 METHOD_AWARE = {
     "swapping": {"window intersection": windows.attack},
@@ -58,6 +64,8 @@ def office(tmp_path_factory):
     folder = tmp_path_factory.mktemp("attacked")
     generate_lake(str(folder / "lake"), rows=PEOPLE, files=2, seed=1, nulls=False)
     generate_lake(str(folder / "units"), rows=PEOPLE, files=2, seed=1, kind="tax_units")
+    generate_lake(str(folder / "strangers" / "lake"), rows=PEOPLE, files=1, seed=2, nulls=False)
+    generate_lake(str(folder / "strangers" / "units"), rows=PEOPLE, files=1, seed=2, kind="tax_units")
     (folder / "jobs").symlink_to(JOBS)
     (folder / "workers").mkdir()
     table = pa.Table.from_pandas(workers(WORKERS), preserve_index=False)
@@ -98,7 +106,7 @@ def _owners(private, release):
 
 
 def truth_of(owner, people):
-    """The row of each person, -1 for who was left out."""
+    """The row of each person, -1 for those who were left out."""
     truth = np.full(people, -1)
     truth[owner] = np.arange(len(owner))
     return truth
@@ -118,14 +126,15 @@ def no_attack_beats(release, register, owner, reported, others=()):
 
 
 @pytest.mark.parametrize("name", READY)
-def test_a_ready_job(released, name):
+def test_a_ready_job(released, office, name):
     job = yaml.safe_load((JOBS / name / "job.yaml").read_text(encoding="utf-8"))
     job["measure"] = []
     release, register, owner, reported = released(name, job | {"source": SOURCES.get(name, "lake"), "block_rows": 1000})
     no_attack_beats(release, register, owner, reported)
-    on_somebody, found = on_records.attack(release, register, owner)
-    assert found <= 0.01, "a hundredth of a person: one of a large group may have its mean"
-    assert on_somebody <= 0.05, "by chance"
+    strangers = pd.read_parquet(office / "strangers" / SOURCES.get(name, "lake"))
+    on = on_records.attack(release, register, strangers, owner)
+    assert on.people <= on.chance, "rows lie on people of the register as on strangers"
+    assert on.found <= 0.01, "a hundredth of a person: one of a large group may have its mean"
     assert min(order.attack(release, owner)) > 1e-4
     if "household_id" in register and "weight" in release.rows and "weight" not in release.manifest["accepted"]:
         recall, precision = households.attack(release, register["household_id"], owner)
@@ -225,6 +234,15 @@ def test_noise_on_many_columns_with_few_factors(released, office):
     assert measured["error"] <= TENTH * achieved
     found = no_attack_beats(release, register, owner, reported)
     assert found["spectral filter"] > 1.1 * found["euclidean"]
+
+
+def test_rows_that_lie_on_records_are_found(released, office):
+    """Swapped values are those of records: with a window of next to nothing rows are, too, and lie on no stranger."""
+    step = {"method": "swapping", "columns": ["income", "hours", "age"], "share": 0.05, "window": 0.01}
+    release, register, owner, _ = released("swapped", {"source": "workers", "columns": ROLES, "mask": [step]})
+    on = on_records.attack(release, register, workers(WORKERS, seed=9), owner)
+    assert on.people > 10 * on.chance
+    assert on.found > WORKERS / 2
 
 
 def test_files_in_the_order_of_the_source_are_found(released):

@@ -2,7 +2,8 @@
 
 python tests/benchmarks/bench_households.py [--rows 1e6]
 
-CPU of `fit`, in one process. Limit: at most 3 times that of the same refinement without households, for 1 million people in about 430,000.
+CPU of `fit`, in one process. Limit: at most 3 times that of the same refinement without households, for 1 million people in about 430,000. That one
+leaves nobody out, while 5 % of the records may be left out with households: those that none is like cannot stay. Beside it the ratio to one that may, too.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from dpmask.lake.generate import generate_lake
 TREES = Path(__file__).parents[2] / "jobs" / "taxonomies"
 COLUMNS = ["age", "sex", "education", "occupation", "region"]
 HOUSEHOLDS = {"columns": ["age", "sex", "region"], "k": 5, "of": "households"}
-FULL, LIMIT = 1e6, 3.0
+FULL, LIMIT, SUPPRESSED = 1e6, 3.0, 0.05
 
 
 def cpu(lake, requirements, **options):
@@ -43,21 +44,23 @@ def main(arguments=None):
         generate_lake(folder, rows=rows, files=4, seed=1, nulls=False)
         lake = dpmask.read_lake(folder)
         people = [(COLUMNS, 50)]
-        cpu(lake, people)  # compiles
-        alone, _ = cpu(lake, people)
-        both, fitted = cpu(lake, [*people, HOUSEHOLDS], suppress_records=0.05)
+        cpu(lake, people, suppress_records=SUPPRESSED)  # compiles
+        nobody, _ = cpu(lake, people)
+        alone, _ = cpu(lake, people, suppress_records=SUPPRESSED)
+        both, fitted = cpu(lake, [*people, HOUSEHOLDS], suppress_records=SUPPRESSED)
     say(
         benchmark="refinement of households",
         rows=rows,
-        cpu_people=alone,
+        cpu_people=nobody,
         cpu_households=both,
-        ratio=both / alone,
+        ratio=both / nobody,
+        ratio_if_both_leave_out=both / alone,
         refinements=len(fitted.steps),
         dropped=fitted.figures.suppressed,
         full=rows >= FULL,
         at_most={"ratio": LIMIT},
     )
-    return both / alone
+    return both / nobody
 
 
 if __name__ == "__main__":

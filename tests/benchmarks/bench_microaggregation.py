@@ -2,7 +2,7 @@
 
 python tests/benchmarks/bench_microaggregation.py [--rows 1e5 1e6 1e7] [--plain 2e4] [--sizes 4000 2000 1000] [--mdav 5e4]
 
-Loss is the mean squared error of a standardised variable, k = 5 unless said, fuzziness 1.1, draws with 1.05. Limits: on the CASC census data
+Loss is the mean squared error of a standardised variable, k = 5 by default, fuzziness 1.1, draws with 1.05. Limits: on the CASC census data
 (where the reference data is at hand) within 10 % of .032, .054 and .091 for k = 3, 5 and 10; cells on --plain rows within 10 % of no cells, and strata
 with patterns of zeros and missing values at most 1.3 times the CPU of neither; a whole `dpmask run` over 1 million rows x 13 in at most 300 CPU seconds and 1.5 GB, and ten times the rows at most 11 times the CPU. sdcMicro's MDAV
 took 27 CPU seconds for 50 thousand rows and grows with the square; ours is printed for as many.

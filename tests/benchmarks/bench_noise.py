@@ -8,11 +8,9 @@ release adds is the subject of bench_order.py. All run in processes of their own
 of the rounds counts.
 """
 
-import argparse
 import shutil
-import tempfile
 
-from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, say, within_limits
+from common import DPMASK, cpu_of, in_folder, noise_job, numeric_lake, say, within_limits
 
 PEER = """
 import sys, glob
@@ -34,13 +32,7 @@ BLOCK_ROWS, FULL = 1_000_000, 10_000_000
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=float, default=1e7)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--folder")
-    options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        return measure(Path(folder), int(options.rows), options.rounds)
+    return in_folder(measure, __doc__, rounds=3, arguments=arguments)
 
 
 def measure(folder, rows, rounds):

@@ -10,10 +10,9 @@ import argparse
 import shutil
 import tempfile
 
-from common import DPMASK, Path, cpu_of, noise_job, numeric_lake, os, say, within_limits
+from common import DPMASK, JOBS, Path, cpu_of, noise_job, numeric_lake, os, say, within_limits
 
 FULL = 1e5
-JOBS = Path(__file__).parents[2] / "jobs"
 FIT = """
 import numpy as np, pandas as pd, dpmask
 frame = pd.DataFrame(np.random.default_rng(0).normal(size=(1000, 4)), columns=list("abcd"))

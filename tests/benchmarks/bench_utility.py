@@ -7,10 +7,7 @@ its own. CPU is that of a process each: one that reads both lakes once into arra
 `dpmask.utility.summarise`, one that takes pMSE; imports are in all of them. Passes are counted by listening to the engine.
 """
 
-import argparse
-import tempfile
-
-from common import COLUMNS, DPMASK, Path, cpu_of, noise_job, numeric_lake, say, within_limits
+from common import COLUMNS, DPMASK, cpu_of, in_folder, noise_job, numeric_lake, say, within_limits
 
 FULL = 10_000_000
 OPEN = """
@@ -38,13 +35,7 @@ open(sys.argv[3], "w").write(str(dpmask.utility.propensity(*lakes, columns=colum
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=float, default=1e7)
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--folder")
-    options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        return measure(Path(folder), int(options.rows), options.rounds)
+    return in_folder(measure, __doc__, rounds=1, arguments=arguments)
 
 
 def measure(folder, rows, rounds):

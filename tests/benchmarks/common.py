@@ -1,10 +1,12 @@
 """What the benchmarks share: numeric lakes, CPU of a process, peak memory of a tree of processes."""
 
+import argparse
 import json
 import os
 import resource
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,6 +16,8 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+JOBS = Path(__file__).parents[2] / "jobs"
+READY = sorted(path.parent.name for path in JOBS.glob("*/job.yaml"))
 COLUMNS = [f"v{number}" for number in range(1, 14)]
 
 
@@ -42,6 +46,17 @@ def numeric_lake(folder, rows, block_rows, rows_per_file=1_000_000):
                 count = min(block_rows, start + rows_per_file - first, rows - first)
                 writer.write_table(pa.table(list(population.draw(count)), schema=schema), row_group_size=count)
     return folder
+
+
+def in_folder(measure, about, *, rounds, arguments=None):
+    """``measure(folder, rows, rounds)`` in a new folder, by the options of a command line."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--rows", type=float, default=1e7)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--folder")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        return measure(Path(folder), int(options.rows), options.rounds)
 
 
 def noise_job(folder, block_rows, **changes):

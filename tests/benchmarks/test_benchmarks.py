@@ -28,6 +28,7 @@ import bench_transforms
 import bench_utility
 import common
 import pytest
+import scale_on_paper
 
 pytestmark = pytest.mark.machine
 
@@ -83,7 +84,7 @@ def test_order(figures):
 
 
 def test_gate(figures):
-    bench_gate.main(["--rows", "6e3"])
+    bench_gate.main(["--rows", "6e3", "--job", "public_use_file"])
     (one,) = figures()["gate"]
     assert limited(one) == ["ratio"]
     assert one["ratio"] < 1  # at any size: attacking is not more than masking, measuring and writing
@@ -169,7 +170,7 @@ def test_households(figures):
 def test_refinement(figures, reference):
     bench_refinement.main(["--rows", "5e4", "--requirements", "1", "--data", str(reference)])
     found = figures()
-    assert limited(found["refinement"][0]) == ["cpu_rounds"]
+    assert limited(found["refinement"][0]) == ["cpu_rounds", "growth_of_a_pass"]
     assert found["refinement, dropping"][0]["dropped"] <= 0.05
     assert limited(found["refinement, models"][0]) == ["worst"]
     assert limited(found["refinement, known"][0]) == ["cpu_rounds"]
@@ -227,6 +228,13 @@ def test_series(figures):
 
 
 def test_explore(figures):
-    bench_explore.main(["--rows", "6e3", "--moves", "1"])
-    (one,) = figures()["explore: moves"]
-    assert limited(one) == ["first", "p95", "memory"]
+    bench_explore.main(["--rows", "6e3", "--moves", "1", "--jobs", "cluster_analysis"])
+    (one,) = figures()["explore: moves of jobs/cluster_analysis/job.yaml"]
+    assert sorted(limited(one)) == ["first", "memory", "p95", "seconds_p95"]
+
+
+def test_scale_on_paper(capsys):
+    found = scale_on_paper.main([])
+    table = capsys.readouterr().out
+    assert table in (common.Path(__file__).parents[2] / "docs" / "scale.md").read_text()
+    assert max(one["driver_mb"] for one in found) < 1000

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 from conftest import people
-from resume_tools import CELLS, header, resumed, stopped
+from resume_tools import CELLS, computed_before_publishing, computing, header, resumed, stopped
 
 from dpmask.engine.limits import limits
 from dpmask.errors import StorageError
@@ -108,10 +108,14 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("case", [*DAMAGE, "header", "of another run", "staged file"])
-def test_damage_costs_time_and_nothing_else(place, at_once, case):
+def test_damage_costs_time_and_nothing_else(place, at_once, monkeypatch, case):
     """What is not whole, or not ours, is computed again."""
     place.lake()
+    computed = computing(monkeypatch)
     assert place.run(target="undisturbed", private="p2").code == 0
+    whole = computed_before_publishing(computed)
+    of_values = [label for label in whole if label not in {"mask", "shuffle"}]  # those two write files
+    assert len(of_values) == len(whole) - 2 == 22
     stopped(place)
     if case == "header":
         header(place).write_text("{")
@@ -123,10 +127,14 @@ def test_damage_costs_time_and_nothing_else(place, at_once, case):
         damage = DAMAGE.get(case, lambda data: rest[0].read_bytes())  # whole, and under a name that it was not given
         first.write_bytes(damage(first.read_bytes()))
     count = len(list(place.folder.glob("private/*/staging/*")))
+    computed.clear()
     ended = place.run("--resume", "--json")
     assert ended.code == 0, ended.err
+    lost = {"header": whole, "staged file": ["mask", "shuffle"]}.get(case, whole[:1])
+    again = computed_before_publishing(computed)
+    assert [label for label in again if label not in {"staged before", "shuffled before"}] == lost
     assert resumed(ended) == {
-        "passes": {"header": 0, "staged file": 14}.get(case, 13),
+        "passes": {"header": 0, "staged file": len(of_values)}.get(case, len(of_values) - 1),
         "files": {"header": 0, "staged file": 1}.get(case, count),
     }
     assert place.bytes() == place.bytes("undisturbed")

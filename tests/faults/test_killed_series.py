@@ -18,16 +18,16 @@ KILLS = 20
 FORKING = """
 import os, signal, random
 import dask, dask.dataframe, pandas, scipy.special, scipy.stats
-import dpmask.job.run, dpmask.cli, dpmask.lake.storage as storage, dpmask.masking.refinement.method, pyarrow.parquet, numba
+import dpmask.job.run, dpmask.cli, dpmask.lake.local_files as local_files, dpmask.masking.refinement.method, pyarrow.parquet, numba
 
 def told_to_die(after):
-    settle, calls = storage._settle, [0]
+    settle, calls = local_files.settle, [0]
     def counted(path):
         calls[0] += 1
         if calls[0] == after: os.kill(os.getpid(), signal.SIGKILL)
         settle(path)
         if calls[0] == -after: os.kill(os.getpid(), signal.SIGKILL)
-    storage._settle = counted
+    local_files.settle = counted
     return calls
 
 def begun(number, after):

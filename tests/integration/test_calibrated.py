@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from parts import in_parts
+from scipy.optimize import minimize
 
 import dpmask
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.calibration import Shares, calibration_sums, next_multipliers, steps_of
+from dpmask.kernels.calibration import Shares, calibrated, calibration_sums, next_multipliers, steps_of
+from dpmask.kernels.dominance import contributors
 
 
 def dense(units, unit, total, share, totals):
@@ -36,6 +38,44 @@ def test_one_step_is_the_linear_calibration():
     reached = (matrix.T @ moved).T
     np.testing.assert_allclose(reached[~np.isnan(targets)], targets[~np.isnan(targets)], rtol=1e-9)
     assert found[0, 5] == 0.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_totals_out_of_reach_come_as_near_as_a_search_finds(seed):
+    """One column that reaches its targets is not moved by another that cannot, nor is that farther than it was."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.dirichlet(np.ones(3), 12)
+    shares = Shares(12, 3, np.repeat(np.arange(12), 3), np.tile(np.arange(3), 12), matrix.ravel())
+    values = rng.lognormal(3, 1, (12, 2))
+    before = (matrix.T @ values).T
+    targets = before * np.array([[1.02, 0.97, 1.01], [1.6, 0.9, 0.5]])
+    found = calibrated(lambda multipliers: calibration_sums(values, shares, multipliers), targets)
+
+    def error(multipliers, column):
+        moved = values[:, column] * (1 + np.clip(matrix @ multipliers, -0.5, 0.5))
+        return (((matrix.T @ moved) / targets[column] - 1) ** 2).sum()
+
+    assert error(found[0], 0) < 1e-18
+    searched = [minimize(error, start, (1,), "Nelder-Mead") for start in rng.normal(0, 1, (8, 3))]
+    best = min(one.fun for one in searched)
+    assert best < 0.9 * error(np.zeros(3), 1)
+    assert error(found[1], 1) <= 1.01 * best
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_p_percent_rule_against_a_plain_count(seed):
+    """Whoever makes up the second largest part takes it away: what is left shows the largest one to within p %."""
+    rng = np.random.default_rng(seed)
+    amounts, places = rng.lognormal(0, 3, 60) * rng.choice([-1, 1], 60), rng.integers(0, 8, 60)
+    parts = [contributors(amounts[some], places[some], 9) for some in (slice(0, 20), slice(20, 21), slice(21, 60))]
+    found = parts[0].plus(parts[1]).plus(parts[2])
+    for percent in (1, 10, 50):
+        shown = []
+        for one in range(9):
+            first, *others = sorted(np.abs(amounts[places == one]), reverse=True) or [0.0]
+            shown.append(first > 0 and sum(others[1:]) < percent / 100 * first)
+        assert found.sensitive(percent).tolist() == shown
+    assert not found.sensitive(0).any()
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +131,32 @@ def test_calibrated_means(units):
         assert ratio.between(0.49, 1.51).all()
     assert "totals by sex, region are those of the originals" in fitted.statement()
     assert plain["dividends"].tolist() != masked["dividends"].tolist()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_total_that_one_record_dominates_is_left_alone(units):
+    """Kept exactly, it would show the record; what is kept does not."""
+    rich = units.assign(dividends=units["dividends"].where(units.index != 7, 10_000_000))
+    amounts = (rich["dividends"] * rich["weight"])[rich["sex"] == rich["sex"][7]].sort_values()
+    assert amounts[:-2].sum() < 0.1 * amounts.iloc[-1]
+    method = {"columns": ["dividends"], "k": 4, "zeros": "keep", "weight": "weight", "totals": ["sex"]}
+    kept, left = (dpmask.Microaggregation(**method, p_percent=p).fit(rich, seed=1) for p in (0, 10))
+    found = [one.figures.groups[0] for one in (kept, left)]
+    assert [(one.totals_kept, one.totals_left, one.totals_sensitive) for one in found] == [(2, 0, 0), (1, 0, 1)]
+    before, after = (totals(one, "dividends").groupby("sex").sum() for one in (rich, left.mask(rich)))
+    assert abs(after / before - 1)[rich["sex"][7]] > 0.01
+    assert "10 % rule" in left.statement()
+    with pytest.raises(JobError, match="p_percent must be"):
+        dpmask.Microaggregation(**{**method, "p_percent": -1})
+
+
+def test_means_that_are_rounded_to_zero_stay_values():
+    """Where zeros mean nothing, amounts do not become it: by means of both signs, nor by calibration."""
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"gain": np.where(rng.random(300) < 0.4, 0, rng.choice([-1, 1], 300)), "sex": "f"})
+    fitted = dpmask.Microaggregation(columns=["gain"], k=40, zeros="keep").fit(table, seed=1)
+    masked = fitted.mask(table)["gain"]
+    assert ((masked == 0) == (table["gain"] == 0)).all()
 
 
 def test_calibrated_means_of_any_partitioning(units):

@@ -6,10 +6,12 @@ import pytest
 from conftest import people, write_lake
 
 import dpmask
+from dpmask.job.account import account
 from dpmask.report.compared import ComparedCategories, Correlations, NotDrawn
 from dpmask.report.comparison import compare
 from dpmask.report.distributions import correlation_change, drawn_columns, public_columns
 from dpmask.table.alignment import pair_by_column
+from dpmask.table.label_sets import through_steps
 
 COLUMNS = ["age", "income", "rate", "money", "name", "region", "member", "born"]
 
@@ -40,7 +42,7 @@ def test_counts_and_correlations_against_pandas(tmp_path):
     assert dict(zip(region.labels, region.before, strict=True)) == {"east": 1000, "north": 1000, "south": 1000}
     assert by_name["name"].labels[-1] == "5 other values"
     assert sum(by_name["name"].before) == sum(by_name["name"].after) == 3000
-    assert by_name["born"] == NotDrawn("born", "date32[day] is not drawn")
+    assert by_name["born"] == NotDrawn("born", "not drawn: date")
     for side, table in (("before", before), ("after", after)):
         expected = table.select(["age", "income", "rate"]).to_pandas().corr().to_numpy()
         assert np.array(getattr(found.correlations, side)) == pytest.approx(expected, abs=1e-6)
@@ -74,7 +76,9 @@ def test_what_a_run_sees_while_it_masks_is_what_was_released(place, monkeypatch,
     from dpmask.job import stages
 
     told = []
-    monkeypatch.setattr(stages, "report_page", lambda account, compared: told.append(compared) or "")
+    monkeypatch.setattr(stages, "write_reports", lambda folder, account, compared, exposure: told.append(compared))
+    made = []
+    monkeypatch.setattr(stages, "account", lambda *found: made.append(found[1]) or account(*found))
     place.lake()
     options = ["--scheduler", cluster.scheduler_address] if where == "cluster" else []
     ended = place.run(*options, mask=[step], order="input")
@@ -83,7 +87,8 @@ def test_what_a_run_sees_while_it_masks_is_what_was_released(place, monkeypatch,
     (found,) = told
     columns = [column.column for column in found.columns]
     assert columns
-    assert found == compare(before, after, columns, found.correlations.columns)
+    (fitted,) = made
+    assert found == compare(before, after, columns, found.correlations.columns, through_steps(fitted))
 
 
 def test_outliers_do_not_squeeze_the_bars(tmp_path):
@@ -143,6 +148,46 @@ def test_a_number_masked_by_labels_shows_its_labels(tmp_path):
     assert column.labels == ["[0, 20)", "[20, 40)"]
     assert (column.before, column.after) == (None, [20, 20])
     assert drawn_columns([column])[0].shares == {"after": [0.5, 0.5]}
+
+
+def test_originals_are_counted_under_the_labels_they_are_released_as(tmp_path, client):
+    ages, jobs = [*range(40), 7, 7], ["cook", "nurse", "miner"] * 14
+    before = write_lake(tmp_path / "a", pa.table({"age": ages, "job": jobs}))
+    after = write_lake(tmp_path / "b", pa.table({"age": ["[20, 40)", "[3, 20)", "[0, 3)"] * 14, "job": ["any"] * 42}))
+    sets = {"age": {label: [label] for label in ("[0, 3)", "[3, 20)", "[20, 40)")}, "job": {"any": None}}
+    tables = [dpmask.read_lake(str(path), block_rows=10) for path in (before, after)]
+    age, job = compare(*tables, ["age", "job"], sets=sets).columns
+    assert (age.labels, age.ordered, age.generalised) == (["[0, 3)", "[3, 20)", "[20, 40)"], True, True)
+    assert (age.before, age.after) == ([3, 19, 20], [14, 14, 14])
+    assert (job.labels, job.before, job.after) == (["any"], [42], [42])
+    overlapping = {"age": {"[0, 3)": ["[0, 3)"], "[3, 20)": ["[3, 20)"], "[20, 40)": ["[10, 40)"]}}
+    assert compare(*tables, ["age"], sets=overlapping).columns[0].before is None, "a value has no one label"
+
+
+def test_zeros_stand_apart_and_skewed_columns_go_by_ratios(tmp_path):
+    rng = np.random.default_rng(3)
+    amounts = np.where(rng.random(5000) < 0.6, 0.0, np.exp(rng.normal(7, 2, 5000)))
+    even = np.where(rng.random(5000) < 0.3, 0.0, rng.normal(50, 9, 5000))
+    few = rng.integers(0, 4, 5000)
+    table = pa.table({"skewed": amounts, "even": even, "few": few})
+    lake = dpmask.read_lake(str(write_lake(tmp_path / "a", table)), block_rows=900)
+    columns = drawn_columns(compare(lake, lake, table.schema.names).columns)
+    skewed, plain, whole = (one.picture for one in columns)
+    assert skewed.logarithmic
+    assert skewed.zeros == pytest.approx({"before": (amounts == 0).mean(), "after": (amounts == 0).mean()})
+    ratios = np.diff(np.log(skewed.edges))
+    assert ratios.max() < 2 * ratios.min()
+    assert not plain.logarithmic
+    assert plain.zeros["after"] == pytest.approx((even == 0).mean())
+    assert sum(plain.shares["after"]) == pytest.approx((even != 0).mean(), abs=0.011), "the tails are not drawn"
+    assert whole.zeros is None, "0, 1, 2 and 3 have a bar each"
+    for column, values in zip(columns, (amounts, even), strict=False):
+        assert sum(row[2] for row in column.rows) == pytest.approx(1, abs=1e-4)
+        assert column.rows[0][0] == "0"
+        assert column.rows[0][1] == pytest.approx((values == 0).mean())
+    public = public_columns(compare(lake, lake, table.schema.names).columns)
+    assert [one.picture.zeros is not None for one in public] == [True, True, False]
+    assert sum(share for _, share in public[0].rows) == pytest.approx(1, abs=0.01)
 
 
 def test_public_columns_do_not_depend_on_the_original(tmp_path):

@@ -43,6 +43,34 @@ def compare(found, wanted):
         assert values(found, name)[key] == pytest.approx(value, rel=1e-9), name
 
 
+def test_measures_that_describe_the_table_take_a_weight(place):
+    """As in a job; the weight itself is no amount, and linkage takes none."""
+    table = people().append_column("weight", pa.array(np.random.default_rng(5).uniform(1, 9, 600)))
+    masked = noisy(table)
+    place.lake(table)
+    write_lake(place.folder / "other", masked)
+    found = {}
+    for name, options in {"weighted": ["--weight", "weight"], "plain": []}.items():
+        asked = ("--columns", "income,weight", "--quasi", "age", "--json", "-")
+        ended = place.dpmask("evaluate", "lake", "other", *options, *asked)
+        assert ended.code == 0, ended.err
+        found[name] = ended.json
+    original, other = (one.to_pandas() for one in (table, masked))
+    wanted = dpmask.utility.moments(original, other, columns=["income"], weight="weight")
+    assert values(found["weighted"], "moments")["means"] == pytest.approx(wanted.to_dict()["means"], rel=1e-9)
+    for name in ("moments", "kolmogorov_smirnov", "totals", "tails", "probabilistic_information_loss"):
+        assert values(found["weighted"], name)["weight"] == "weight", name
+        assert values(found["plain"], name)["weight"] is None, name
+    linked = [values(one, "distance_linkage")["rate"] for one in found.values()]
+    assert linked[0] == linked[1]
+    alone = [values(one, "groups")["uniques_with_weight"] for one in found.values()]
+    assert (alone[0] > 0, alone[1]) == (True, None)
+    ended = place.dpmask("evaluate", "lake", "other", "--weight", "sex")
+    assert ended.code == 2
+    assert "--weight" in ended.err
+    assert place.dpmask("evaluate", "lake", "other", "--weight", "weight", "--unweighted").code == 2
+
+
 def test_lakes_in_different_files_and_blocks_pair_by_position(place):
     table = people()
     masked = noisy(table)
@@ -157,7 +185,16 @@ def test_records_pair_by_a_column(keyed, kind, request, limit):
 def test_by_a_column_on_the_command_line(keyed, place):
     folder, *_ = keyed
     ended = place.dpmask(
-        "evaluate", folder / "lake", folder / "other", "--paired-by", "id", "--quasi", "region", "--sensitive", "name"
+        "evaluate",
+        folder / "lake",
+        folder / "other",
+        "--paired-by",
+        "id",
+        "--quasi",
+        "region",
+        "--sensitive",
+        "name",
+        "--explain",
     )
     assert ended.code == 0, ended.err
     assert "600 original and 550 masked records, paired by column id" in ended.out

@@ -25,6 +25,7 @@ from dpmask.explore.proportion import in_proportion, with_as_large_clusters
 from dpmask.explore.server import ExplorerServer
 from dpmask.explore.session import Explorer
 from dpmask.job.sweep import sweep
+from dpmask.masking.microaggregation.mdav import Microaggregation
 from dpmask.table.keyed_sample import keyed_sample
 from dpmask.table.lake import read_lake
 
@@ -170,6 +171,29 @@ def test_a_sample_says_so(tmp_path):
     assert min(found.sizes) < 20, "pictures in proportion"
     with chdir(tmp_path), pytest.raises(InputError, match=r"fewer than k = 1000.* larger one may do: --rows"):
         explorer.move("mask[0].requirements[0].k", 1000)
+
+
+def test_what_moves_reuse_is_what_is_computed_anew(tmp_path, monkeypatch):
+    """Moves of each step in turn, back and forth: the same as of a session that starts there."""
+    write_job(tmp_path, 1500, TEXT.replace("measure:", "  - {method: noise, columns: [rate], scale: 0.2}\nmeasure:", 1))
+    fitted = []
+    real = Microaggregation.fit_table
+    monkeypatch.setattr(Microaggregation, "fit_table", lambda *given: fitted.append(1) or real(*given))
+    with chdir(tmp_path):
+        explorer = Explorer("job.yaml", rows=300)
+        explorer.current()
+        assert len(fitted) == 2, "for risks and for losses"
+        moves = [
+            ("mask[0].requirements[0].k", 8), ("mask[2].scale", 0.5), ("mask[0].guide.algorithm", "kmeans"),
+            ("mask[1].k", 30), ("columns.born", False), ("mask[1].k", 4), ("columns.born", True),
+        ]  # fmt: skip
+        counts = [(explorer.move(*move), len(fitted))[1] for move in moves]
+        assert counts[:3] == [2, 2, 2], "other steps leave it alone"
+        assert counts[3:] == [4, 4, 4, 4], "what was there before is there again"
+        found = explorer.current()
+        anew = Explorer("job.yaml", rows=300, settings=explorer.settings_at(explorer.changes)).current()
+    for name in ("values", "verdict", "sizes", "columns", "trees", "clusters"):
+        assert repr(getattr(found, name)) == repr(getattr(anew, name)), name
 
 
 def test_numbers_of_records_in_proportion():

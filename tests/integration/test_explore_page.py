@@ -14,7 +14,7 @@ K = '[data-name="mask[0].requirements[0].k"]'
 MEANS = '[data-name="mask[1].k"]'
 READY = "document.querySelector('#verdict .verdict') && document.querySelector('.control') && !document.querySelector('[aria-busy]')"
 VERDICT = "document.querySelector('#verdict .verdict').innerText"
-RULES = "[...document.querySelectorAll('#verdict tbody tr')].map(row => [...row.cells].map(cell => cell.innerText))"
+RULES = "[...document.querySelectorAll('#verdict tbody tr')].map(row => [...row.cells].map(cell => cell.innerText)).filter(cells => cells.length == 3)"
 PICTURES = "[...document.querySelectorAll('#views section')].map(one => [one.id, one.querySelectorAll('svg').length])"
 CHARTS = "[...document.querySelectorAll('#map svg, #trees svg, #clusters svg, #groups svg')].map(one => one.outerHTML)"
 POINTS = "document.querySelector('#tried tbody').rows.length"
@@ -78,6 +78,9 @@ def test_moved_told_and_saved(browser, server, tmp_path):
         rules = {row[0]: row[1:] for row in await tab.value(RULES)}
         assert rules["gate.smallest >= 20"][1] == "broken"
         assert rules["il1s.value <= 0.9"][1] == "holds"
+        assert "about income" in await tab.value("document.getElementById('verdict').innerText"), (
+            "rules name their columns"
+        )
         after = await tab.value(CHARTS)
         assert all(one != other for one, other in zip(before[:2], after[:2], strict=True)), "map and tree change"
         code = await tab.value(CODE)

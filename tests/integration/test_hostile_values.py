@@ -55,10 +55,10 @@ def test_hostile_names_of_columns(place, name):
     ended = place.run(columns=roles, mask=step, measure=[{"measure": "il1s", "columns": [name]}])
     assert ended.code == 0, ended.err[-600:]
     assert place.dpmask("verify", "release").code == 0
-    for text in shown(place).values():
+    for file, text in shown(place).items():
         assert not UNSAFE.search(text)
         assert "<b>x</b>" not in text
-        assert "](javascript" not in text or "&" in text
+        assert "](javascript" not in text or file.endswith(".html"), "no link in Markdown"
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "x" * 1000, "\u2028", " ", "a\x85b"])

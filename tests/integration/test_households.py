@@ -127,10 +127,17 @@ def test_a_job_of_households(place):
     homes_of = original.to_pandas().groupby("weight")["household_id"].nunique()
     alone = int((homes_of.loc[original["weight"].to_numpy()] == 1).sum())
     expected = {"name": "weight", "records": 1000, "distinct": len(homes_of), "alone": alone}
-    assert planned["weights"] == [expected | {"masked_by": ["microaggregation"]}]
+    assert planned["weights"] == [expected | {"masked_by": ["microaggregation"], "of_households": True}]
     assert alone > 0
-    for steps, shown in (([step], False), ([step, {"method": "pseudonyms", "columns": ["household_id"]}], True)):
-        ended = place.run("--overwrite", columns=roles, mask=steps, measure=[], policy=[])
+    hidden, pseudonyms = (
+        {"column": "household_id", "release": False},
+        {"method": "pseudonyms", "columns": ["household_id"]},
+    )
+    twice = place.run(columns=roles | {"household": hidden}, mask=[step, pseudonyms], measure=[], policy=[])
+    assert twice.code == 2
+    assert "mask[1]: masks household_id, which columns.household drops by release: false" in twice.err
+    for household, shown in ((hidden, False), ("household_id", True)):
+        ended = place.run("--overwrite", columns=roles | {"household": household}, mask=[step], measure=[], policy=[])
         assert ended.code == 0, ended.err
         released = place.by_original(original).to_pandas()
         weights = released.groupby(homes)["weight"]
@@ -138,3 +145,5 @@ def test_a_job_of_households(place):
         assert weights.first().value_counts().min() >= 5
         assert ("household_id" in released) == shown == ("households" in place.measured())
     assert released["household_id"].nunique() == len(np.unique(homes))
+    again = place.run(columns=roles, mask=[step, pseudonyms], measure=[], policy=[])
+    assert again.code == 0  # the step that releases it may be written, or not: it is the same release

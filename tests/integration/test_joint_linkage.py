@@ -3,11 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from linkage_reference import gaps, likelihood_ratios, linked, standardised
+from linkage_reference import gaps, likelihood_ratios, linked, standardised, t_moments
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import norm
 
 import dpmask
-from dpmask.kernels.linkage.likelihood import CERTAIN, agreement_weight, likelihood_ratio, pair_moments
+from dpmask.kernels.linkage.likelihood import CERTAIN, agreement_weight, gap_weight, likelihood_ratio, pair_moments
+from dpmask.kernels.linkage.scores import curve
+from dpmask.measures.risk import linkage_crowd
 
 LINK = dpmask.risk.distance_linkage
 SETS = {"job": {"office": ["clerk", "teacher"], "*": None}}
@@ -98,6 +101,26 @@ def test_a_release_of_generalised_columns_and_groups_is_attacked_by_both():
     assert found.rate >= found.joint
 
 
+def test_of_many_columns_only_the_most_telling_are_left_out(monkeypatch):
+    """Each attack without a column grows with the square of how many there are, and there are as many attacks."""
+    rng = np.random.default_rng(5)
+    names = [f"c{number}" for number in range(14)]
+    original = pd.DataFrame(rng.normal(size=(200, 14)), columns=names)
+    masked = original + rng.normal(size=(200, 14)) * np.linspace(0.5, 5.0, 14)
+    every = LINK(original, masked, columns=names)
+    assert set(every.contributions) == set(names)
+    monkeypatch.setattr(linkage_crowd, "_COMPARED", 14**3 - 1)
+    fewer = LINK(original, masked, columns=names)
+    assert len(fewer.contributions) == 13
+    monkeypatch.setattr(linkage_crowd, "_COMPARED", 100)
+    some = LINK(original, masked, columns=names)
+    assert len(some.contributions) == 10
+    assert {*names[:5]} <= set(some.contributions), "the least masked"
+    for found in (fewer, some):
+        assert all(fall == every.contributions[name] for name, fall in found.contributions.items())
+        assert (found.rate, found.worst_sets) == (every.rate, every.worst_sets)
+
+
 def test_contributions_and_sets_name_the_columns_that_lead_to_records():
     rng = np.random.default_rng(4)
     original = pd.DataFrame(rng.normal(size=(400, 4)), columns=["age", "gross", "region", "noise"])
@@ -142,7 +165,7 @@ def test_assignment_links_one_to_one():
 
 
 @pytest.mark.parametrize("mask", ["noise", "groups"])
-def test_assignment_in_crowds_finds_what_an_assignment_of_all_does(mask, monkeypatch):
+def test_assignment_in_crowds_finds_what_an_assignment_of_all_does(mask, limit):
     """Of more records than are assigned at once; the whole assignment is counted here, in the same metric."""
     rng = np.random.default_rng(5)
     original = pd.DataFrame(rng.normal(size=(2200, 3)), columns=list("abc"))
@@ -150,7 +173,7 @@ def test_assignment_in_crowds_finds_what_an_assignment_of_all_does(mask, monkeyp
     if mask == "groups":
         masked = dpmask.Microaggregation(columns=tuple("abc"), k=4).fit(original, seed=1).mask(original)
     found = LINK(original, masked, columns=list("abc"))
-    monkeypatch.setattr("dpmask.measures.risk.distance_linkage.ASSIGNED", 3000)
+    limit(assigned_records=3000)
     whole = LINK(original, masked, columns=list("abc"))
     assert whole.assignment_error == 0 < found.assignment_error < 0.03
     assert found.assignment == pytest.approx(whole.assignment, abs=1.5 * found.assignment_error)
@@ -188,3 +211,58 @@ def test_agreement_weighs_as_fellegi_and_sunter_say():
     assert agreement_weight(0.1, 0.8) ** 2 == pytest.approx(2 * np.log(36))
     assert agreement_weight(0.8, 0.8) == pytest.approx(0.0, abs=1e-7)
     assert agreement_weight(0.0, 0.8) == CERTAIN
+
+
+def amounts(rows=600, seed=3, lost=0.0):
+    """Skewed amounts, most of them zero and a few missing, masked so that ranks and zeros stay about as they were."""
+    rng = np.random.default_rng(seed)
+    original = pd.DataFrame({name: rng.lognormal(8, 2, rows).round(2) for name in ("wages", "rent", "gains")})
+    for name, share in {"rent": 0.5, "gains": 0.7}.items():
+        original.loc[rng.random(rows) < share, name] = 0.0
+    masked = original * rng.lognormal(0, 0.5, original.shape)
+    masked.loc[rng.random(rows) < lost, "rent"] = 0.0
+    for frame in (original, masked):
+        frame.loc[::50, "gains"] = np.nan
+    return original, masked
+
+
+def normal_scores(values):
+    """Of each value that of its rank, ties in the middle; SciPy's and pandas' own."""
+    return pd.Series(values).rank().sub(0.5).div(np.isfinite(values).sum()).map(norm.ppf).to_numpy()
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.01], ids=["zeros kept", "few lost"])
+def test_ranks_are_the_likelihood_ratio_of_scores_and_of_the_pattern_of_zeros(lost):
+    """All pairs, written out; the column with missing values by its own weight, missing ones as such."""
+    original, masked = amounts(lost=lost)
+    found, rows = LINK(original, masked, columns=list(original)), len(original)
+    x, y = (np.array([normal_scores(frame[name].to_numpy()) for name in frame]) for frame in (original, masked))
+    slope, constant, residual = t_moments(x[:2].T, y[:2].T)
+    spread = np.cov(y[:2], ddof=0) + np.eye(2) * (1e-6 * np.trace(np.cov(y[:2], ddof=0)) / 2 + 1e-12)
+    apart = y[:2].T[None] - (x[:2].T @ slope.T + constant)[:, None]
+    total = np.einsum("abi,ij,abj->ab", apart, np.linalg.inv(residual), apart)
+    total -= np.einsum("ib,ij,jb->b", y[:2], np.linalg.inv(spread), y[:2])
+    gap = np.nan_to_num(np.abs(np.subtract.outer(x[2], y[2])))
+    total += gap**2 * gap_weight(np.diag(gap)) ** 2
+    total += 1e12 * np.not_equal.outer(np.isnan(x[2]), np.isnan(y[2]))
+    codes = [frame.eq(0).to_numpy() @ [1, 2, 4] for frame in (original, masked)]
+    differ = np.not_equal.outer(*codes)
+    cost = agreement_weight(np.diag(differ).mean(), (codes[0] != np.roll(codes[1], rows // 2)).mean()) ** 2
+    total += cost * differ
+    reference = linked(total - total.min(axis=1, keepdims=True) + 1.0, np.arange(rows)).mean()
+    assert (cost == CERTAIN**2) == (lost == 0)
+    assert found.ranks == pytest.approx(reference, abs=3 / rows)
+    assert found.rate >= found.ranks > 1.2 * max(found.joint, found.euclidean, found.mahalanobis)
+
+
+def test_curves_keep_order_and_ties():
+    rng = np.random.default_rng(1)
+    sample = np.concatenate([np.zeros(4000), rng.lognormal(5, 2, 6000)])
+    way = curve(sample)
+    values = np.concatenate([sample, [-1.0, 1e-9, 1e12, np.nan]])
+    scores = way.of(values)
+    assert np.isnan(scores[-1])
+    order = np.argsort(values[:-1], kind="stable")
+    assert (np.sign(np.diff(scores[:-1][order])) == np.sign(np.diff(values[:-1][order]))).all()
+    assert np.abs(scores[: len(sample)] - normal_scores(sample)).max() < 0.05
+    assert curve(np.array([1.0, 1.0, np.nan])) is None

@@ -3,13 +3,14 @@
 import doctest
 import pickle
 import warnings
+from contextlib import ExitStack
 from importlib import import_module
 
 import numpy as np
 import pytest
 from method_examples import EXAMPLES, example, workers
 from parts import in_parts
-from servers import kill_a_worker
+from servers import all_workers_run, kill_a_worker
 
 from dpmask.engine.progress import listening
 from dpmask.guide import page
@@ -21,20 +22,37 @@ NEEDED = {"membership_transform": "its bounds are the extremes: without them not
 
 
 @pytest.fixture(scope="module")
-def mortal():
-    """The client of a cluster whose workers may be killed: each has a nanny that starts it again."""
-    from distributed import Client, LocalCluster
+def opened():
+    """What the tests of this module have opened."""
+    with ExitStack() as stack:
+        yield stack
 
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+
+@pytest.fixture
+def mortal(opened):
+    """The client of a cluster whose two workers may be killed: each has a nanny that starts it again.
+
+    A nanny now and then fails to: what follows then has a new cluster.
+    """
+    client = getattr(opened, "client", None)
+    if client is None or not all_workers_run(client.cluster):
+        from distributed import Client, LocalCluster
+
+        cluster = opened.enter_context(LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None))
+        client = opened.client = opened.enter_context(Client(cluster, set_as_default=False))
+    return client
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name not in METHODS])
 def test_on_frames(name):
     check_method(example(name), workers())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_analysts_are_told_what_each_method_does_to_statistics(name):
+    fitted = example(name).fit(workers(), seed=7)
+    assert any(column in line for line in fitted.for_analysts() for column in fitted.inputs), "it names the columns"
 
 
 @pytest.mark.machine

@@ -176,7 +176,7 @@ def test_minimum_size_holds_for_each_group_of_variables(cell_size):
 
 def test_figures_are_those_of_what_is_released():
     frame = incomes()
-    fitted = fuzzy(cell_size=200).fit(frame, seed=1)
+    fitted = fuzzy(cell_size=200, zeros="mask").fit(frame, seed=1)
     masked = fitted.mask(frame)
     found, figures = sizes(masked), fitted.figures.groups[0]
     assert figures.groups_by_size == by_size(found)
@@ -226,7 +226,7 @@ def test_cells_of_skewed_data_lose_little(reference, limit, file, cells_per_shar
 def test_few_clusters_are_fitted_to_the_whole_table(limit, client):
     limit(largest_cell=1000)
     frame = incomes()
-    method = fuzzy(k=None, clusters=40, constraints=[SUM], minimum_size=10)
+    method = fuzzy(k=None, clusters=40, constraints=[SUM], minimum_size=10, zeros="mask")
     fitted = method.fit(frame, seed=1)
     assert type(fitted.parts[0]).__name__ == "WholeTableGroup"
     masked = fitted.mask(frame)
@@ -238,6 +238,19 @@ def test_few_clusters_are_fitted_to_the_whole_table(limit, client):
     assert fitted.figures.loss == pytest.approx(loss, rel=1e-6)
     table = partitioned(frame, 7)
     assert_same(method.fit(table, seed=1).mask(table).compute(), masked)
+
+
+@pytest.mark.parametrize("clusters", [10, 40])
+def test_few_clusters_of_a_large_table_with_zeros_are_fitted_in_its_parts(limit, clusters):
+    limit(largest_cell=1000)
+    frame = incomes()
+    fitted = fuzzy(k=None, clusters=clusters, constraints=[SUM], minimum_size=10).fit(frame, seed=1)
+    masked = fitted.mask(frame)
+    zero = frame.gross == 0
+    assert (masked.gross[zero] == 0).all()
+    assert (masked.gross[~zero] != 0).all()
+    assert sizes(masked).min() == fitted.figures.smallest >= 10
+    assert (masked.net + masked.tax == masked.gross).all()
 
 
 def test_another_table_is_masked_by_the_same_centres():

@@ -28,8 +28,8 @@ def test_one_record_is_at_most_one_of_k(incomes):
 
 
 def rows_on_records(original, masked, groups):
-    """By a loop: how many released rows lie on a record, and on one that they show: no other is near, and fewer than a
-    group are equal.
+    """By a loop: how many released rows lie on a record, and on one that they show: no other is near or it is the same
+    to the last digit, and fewer than a group are equal.
     """
     x, y = ((one - original.mean()) / original.std(ddof=0) for one in (original, masked))
     near = 0.05 * np.sqrt(((x - y) ** 2).sum(axis=1).mean())
@@ -37,7 +37,7 @@ def rows_on_records(original, masked, groups):
     for row in y.drop_duplicates().to_numpy():
         away = np.sqrt(((x.to_numpy() - row) ** 2).sum(axis=1))
         twins = (x.to_numpy() == x.to_numpy()[away.argmin()]).all(axis=1).sum()
-        shown = (away < near).sum() == twins < len(x) / groups
+        shown = ((away < near).sum() == twins or away.min() < 1e-9) and twins < len(x) / groups
         found.append((away.min() < near, away.min() < near and shown))
     return np.sum(found, axis=0)
 
@@ -56,6 +56,15 @@ def test_rows_on_zeros_that_many_have_show_nobody(incomes):
     assert alone.figures.on_records == pytest.approx(1 / 2)
 
 
+def test_a_row_with_all_values_of_a_record_shows_it_in_any_crowd():
+    """The mean of three is the one in the middle, to the last digit; others lie nearer than a twentieth of the way."""
+    people = pd.DataFrame({"income": [9.9, 10.0, 10.1, 990.0, 1000.0, 1010.0]})
+    assert dpmask.Microaggregation(columns=["income"], k=3).fit(people, seed=1).figures.on_records == 1.0
+    people.loc[1, "income"] = 10.04
+    figures = dpmask.Microaggregation(columns=["income"], k=3).fit(people, seed=1).figures
+    assert figures.on_records == pytest.approx(1 / 2)
+
+
 @pytest.mark.parametrize("largest", [100, 1_000_000])
 def test_a_whole_table_counts_as_cells_do(largest, limit):
     """Centres lie on zeros that half the people have, and on one person who is far from all others."""
@@ -65,7 +74,7 @@ def test_a_whole_table_counts_as_cells_do(largest, limit):
     people = pd.DataFrame({"income": income})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted = dpmask.FuzzyMicroaggregation(columns=["income"], k=75, fuzziness=1.1).fit(people, seed=1)
+        fitted = dpmask.FuzzyMicroaggregation(columns=["income"], k=75, fuzziness=1.1, zeros="mask").fit(people, seed=1)
     assert (type(fitted.parts[0]).__name__ == "WholeTableGroup") == (largest == 100)
     masked = fitted.mask(people)
     near, shown = rows_on_records(people, masked, masked["income"].nunique())

@@ -1,7 +1,6 @@
 """What others see of a run: the log as events, the metrics, the private folder's log."""
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -16,16 +15,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from dpmask.errors import StorageError
 
 STAGES = ["read", "mask", "measure", "decide", "shuffle", "publish", "verify"]
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_it_was(monkeypatch):
-    monkeypatch.setenv("DASK_LOGGING", "")
-    monkeypatch.delenv("DASK_LOGGING")
-    before = logging.root.handlers[:]
-    yield
-    logging.captureWarnings(False)
-    logging.root.handlers[:] = before
 
 
 def events(text):

@@ -11,7 +11,8 @@ from conftest import people, write_lake
 from servers import until
 
 from dpmask.errors import AccessError, StorageError, TargetError
-from dpmask.lake.storage import Place, storage_errors
+from dpmask.lake.storage import Place
+from dpmask.lake.storage_errors import storage_errors
 
 AZURE = "DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;BlobEndpoint=http://127.0.0.1:{}/devstoreaccount1;AccountKey="
 AZURE += "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="  # the one that all emulators have

@@ -14,7 +14,6 @@ from open_gate import NO_LIMIT, opened
 from dpmask.job.evaluate import evaluate
 from dpmask.job.run import run_job
 from dpmask.job.sweep import sweep
-from dpmask.report.drawing import can_draw
 
 CHARTS = """[...document.querySelectorAll('svg')].map(one => {
   const box = one.getBoundingClientRect();
@@ -42,6 +41,13 @@ CUT = """[...document.querySelectorAll('svg')].flatMap(one => {
     return size.left < box.left - 1 || size.right > box.right + 1; }).map(text => text.textContent);
 })"""
 TWICE = "[...document.querySelectorAll('[id]')].map(one => one.id).filter((id, n, all) => all.indexOf(id) !== n)"
+OPEN = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
+OPEN_SECTIONS = "document.querySelectorAll('details.section').forEach(one => { one.open = true; })"
+CLIPPED = """[...document.querySelectorAll('.wide')].filter(one => one.scrollWidth > one.clientWidth + 1)
+  .map(one => one.textContent.slice(0, 80))"""
+FIRST = """(() => { const top = name => document.querySelector(name).getBoundingClientRect().top;
+  const places = ['.verdict', '.cards', '#pictures', '#distributions', '#details', '#sign'].map(top);
+  return places.every((one, n) => n == 0 || places[n - 1] < one); })()"""
 TOO_WIDE = "document.documentElement.scrollWidth - window.innerWidth"
 COLOURS = """({page: getComputedStyle(document.body).color, chart: getComputedStyle(
   document.querySelector('svg text')).fill, dark: matchMedia('(prefers-color-scheme: dark)').matches})"""
@@ -112,6 +118,7 @@ def pages(made):
     folder, _ = made
     return {
         "internal": next(folder.glob("private/*/report.html")),
+        "records": next(folder.glob("private/*/records.html")),
         "public": next(folder.glob("release/report/*/report.html")),
         "evaluation": folder / "evaluation.html",
         "map": folder / "map.html",
@@ -126,7 +133,7 @@ def browser(tmp_path_factory):
         yield opened
 
 
-KINDS = ("internal", "public", "evaluation", "map")
+KINDS = ("internal", "records", "public", "evaluation", "map")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,11 +146,13 @@ def test_no_address_and_no_script_in_any_page(pages, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_opens_from_disk_at_two_widths(browser, pages, kind):
     for width in (400, 1200):
-        asked = {"charts": CHARTS, "lost": LOST, "terms": TERMS, "twice": TWICE, "wide": TOO_WIDE}
+        asked = {"open": OPEN, "charts": CHARTS, "lost": LOST, "terms": TERMS, "twice": TWICE, "wide": TOO_WIDE}
+        asked["clipped"] = CLIPPED
         seen = browser.look(pages[kind], width=width, **asked, unexplained=UNEXPLAINED, cut=CUT)
         assert seen.fetched == [pages[kind].as_uri()], "no request but the page itself"
         assert seen.complaints == []
         assert seen.values["wide"] <= 0, "nothing lies beyond the page's right edge"
+        assert seen.values["clipped"] == [], "no table is wider than its place"
         assert seen.values["lost"] == []
         assert seen.values["twice"] == []
         assert seen.values["unexplained"] == [], "every number says what it is"
@@ -160,15 +169,11 @@ def test_opens_from_disk_at_two_widths(browser, pages, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_charts_follow_the_colour_scheme(browser, pages, kind):
-    colours = [
-        browser.look(pages[kind], scheme=scheme, found=COLOURS).values["found"]
-        for scheme in ("light", "dark")
-        if kind != "public"  # whose charts have no text
-    ]
+    colours = [browser.look(pages[kind], scheme=scheme, found=COLOURS).values["found"] for scheme in ("light", "dark")]
     for found in colours:
         assert found["chart"] == found["page"]
-    assert [found["dark"] for found in colours] == [False, True][: len(colours)]
-    assert not colours or colours[0]["page"] != colours[1]["page"]
+    assert [found["dark"] for found in colours] == [False, True]
+    assert colours[0]["page"] != colours[1]["page"]
 
 
 def labels(seen):
@@ -181,11 +186,12 @@ def table(seen, caption):
 
 def test_the_internal_report(browser, made, pages):
     _, outcome = made
-    seen = browser.look(pages["internal"], charts=CHARTS, tables=TABLES)
+    seen = browser.look(pages["internal"], first=FIRST, charts=CHARTS, tables=TABLES)
+    assert seen.values["first"], "verdict, three numbers, pictures, details, sign-off"
     drawn = labels(seen)
     for name in ("age", "children", "rate", "money", ODD):
         assert f"{name}: share of records in each bar, before and after masking" in drawn
-    assert sum("orrelations" in label for label in drawn) == 3
+    assert sum("orrelations" in label for label in drawn) == 4
     assert "How many groups have how many records" in drawn
     assert "Rates of attacks beside what guessing scores" in drawn
     measures = {measure.name: measure for measure in outcome.measures}
@@ -199,7 +205,8 @@ def test_the_internal_report(browser, made, pages):
     for side in (1, 2):
         assert sum(float(row[side].split()[0]) for row in shares[1:]) == pytest.approx(100, abs=0.3)
     first = [one["rows"][0][0] for one in seen.values["tables"]].index("rule")
-    assert first > 0, "what a statistician asks for comes before the decision"
+    zeros = [one["caption"] for one in seen.values["tables"]].index("Zeros and missing values")
+    assert zeros < first, "what a statistician asks for comes before the decision"
     verdicts = seen.values["tables"][first]["rows"][1:]
     assert [row[0] for row in verdicts] == ["il1s.value <= 0.5", "interval_disclosure.rate <= 0.99", *NO_LIMIT]
     assert [row[3] for row in verdicts] == ["holds"] * 4
@@ -208,7 +215,10 @@ def test_the_internal_report(browser, made, pages):
 
 def test_the_public_page_shows_nothing_of_risk_or_of_originals(browser, made, pages):
     folder, outcome = made
-    seen = browser.look(pages["public"], charts=CHARTS, tables=TABLES, text="document.body.innerText")
+    seen = browser.look(pages["public"], open=OPEN, charts=CHARTS, tables=TABLES, text="document.body.innerText")
+    for question in ("What was protected", "What was lost", "Which limits hold"):
+        assert question in seen.values["text"]
+    assert "Who could be found" not in seen.values["text"]
     text = seen.values["text"].lower()
     for rule in (one.rule for one in outcome.policy):
         assert text.count(rule) == 1, "a rule is public, by its text alone"
@@ -274,7 +284,7 @@ def test_figures_of_refined_and_synthetic_columns(browser, place):
 
 def nested_parameters_are_trees(browser, page, *, withheld):
     """Long ones are folded, but on paper; what is withheld is in no tree."""
-    found = browser.look(page, nested=NESTED, unfolded=UNFOLDED).values
+    found = browser.look(page, open=OPEN_SECTIONS, nested=NESTED, unfolded=UNFOLDED).values
     tree = found["nested"]["taxonomies"]
     assert found["nested"]["requirements"] == ["columns: region, member; k: 5", "columns: name; k: 7"]
     assert tree[21:] == ["region", "  <land>", "    coast", "      north", "      east", "    inland", "      south"]
@@ -283,7 +293,7 @@ def nested_parameters_are_trees(browser, page, *, withheld):
     assert ("98765" in page.read_text(encoding="utf-8")) != withheld
     assert found["unfolded"] == [False] * 20
     assert browser.look(page, media="print", unfolded=UNFOLDED).values["unfolded"] == [True] * 20
-    assert browser.look(page, width=400, wide=TOO_WIDE).values["wide"] <= 0
+    assert browser.look(page, width=400, open=OPEN, wide=TOO_WIDE).values["wide"] <= 0
 
 
 def test_print_hides_the_navigation(browser, pages):
@@ -293,7 +303,7 @@ def test_print_hides_the_navigation(browser, pages):
 
 @pytest.mark.machine
 def test_a_hundred_columns(browser, tmp_path):
-    """Below 5 MB, and drawn within 3 seconds, both pages."""
+    """Below 5 MB, drawn within 3 seconds, nothing fetched and no complaint, every page."""
     rng = np.random.default_rng(1)
     names = [f"column {n}" for n in range(100)]
     base = rng.normal(size=500)
@@ -311,9 +321,12 @@ def test_a_hundred_columns(browser, tmp_path):
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(opened(job)))
     outcome = run_job(str(tmp_path / "job.yaml"), trial=True)
     assert outcome.status == "released", outcome
-    for page in (next(tmp_path.glob("private/*/report.html")), next(tmp_path.glob("target/report/*/report.html"))):
+    written = ("private/*/report.html", "target/report/*/report.html", "private/*/records.html")
+    for page, charts in zip([next(tmp_path.glob(one)) for one in written], (100, 100, 1), strict=True):
         assert page.stat().st_size < 5e6
-        assert len(browser.look(page, charts=CHARTS).values["charts"]) >= 100
+        seen = browser.look(page, charts=CHARTS)
+        assert len(seen.values["charts"]) >= charts
+        assert (seen.fetched, seen.complaints) == ([page.as_uri()], [])
         assert any(browser.look(page).seconds < 3 for _ in range(5)), "one of five: the machine may be busy"
 
 
@@ -331,16 +344,12 @@ def test_the_same_bytes_each_time(made, tmp_path):
         assert (tmp_path / "release" / name).read_bytes() == (folder / "release" / name).read_bytes()
 
 
-def test_without_the_library_that_draws(made, tmp_path, monkeypatch):
+def test_no_page_needs_a_library_that_draws(made, tmp_path, monkeypatch):
+    """Of a sweep with one point, too: its scales have no width."""
     folder, _ = made
     monkeypatch.setattr("dpmask.report.drawing.find_spec", lambda name: None)
-    assert not can_draw()
-    evaluate(str(folder / "lake"), str(folder / "lake"), columns=["age"], report=str(tmp_path / "plain.html"))
-    text = (tmp_path / "plain.html").read_text(encoding="utf-8")
-    assert "pip install vl-convert-python" not in text
-    assert "age: share of records in each bar" in text
     sweep(str(folder / "job.yaml"), ["mask[0].scale=0.5"], report=str(tmp_path / "map.html"))
     text = (tmp_path / "map.html").read_text(encoding="utf-8")
-    assert "pip install vl-convert-python" in text
-    assert "<svg" not in text
+    assert text.count("<svg") == 1
+    assert text.count(">limit of the policy</text>") == 2
     assert "interval_disclosure" in text

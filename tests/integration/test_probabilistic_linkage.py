@@ -117,7 +117,7 @@ def test_inversion_by_hand():
 
 def test_weights_ranks_and_columns_that_tell_nothing():
     weights = pattern_weights(np.array([0.9, 0.05]), np.array([0.1, 0.05]), 100)
-    assert weights.telling.tolist() == [True, False]
+    assert weights.informative.tolist() == [True, False]
     assert weights.patterns == pytest.approx(np.log([1 / 9, 9, 1 / 9, 9]))
     assert likelihood_ranks(np.array([1.0, 3.0, 3.0 - 5e-10, 3.0 - 1.5e-9, 2.0])).tolist() == [3, 0, 0, 1, 2]
     certain = pattern_weights(np.array([1.0]), np.array([0.5]), 10)

@@ -76,9 +76,9 @@ def the_intruder(frame, masked, window, share, fits=True, lines=None):
 def test_it_reports_what_the_intruder_achieves(frame, share):
     whole = frame.dropna().reset_index(drop=True)
     for window in (0.05, 0.3):
-        swap = dpmask.RankSwapping(columns=COLUMNS, window=window, share=share)
+        swap = dpmask.RankSwapping(columns=COLUMNS, window=window, share=share, zeros="mask")
         masked = swap.fit(whole, seed=1).mask(whole)
-        found = dpmask.risk.rank_linkage(whole, masked, columns=COLUMNS, window=window, share=share)
+        found = dpmask.risk.rank_linkage(whole, masked, columns=COLUMNS, window=window, share=share, zeros="mask")
         likeliest, windows = the_intruder(whole, masked, window, share)
         assert found.windows == pytest.approx(windows, abs=1e-12)
         assert found.likeliest == pytest.approx(likeliest, abs=0.01)
@@ -89,7 +89,7 @@ def test_it_reports_what_the_intruder_achieves(frame, share):
 def test_labels_are_read_beside_ranks(frame):
     """A record whose label cannot be a person's is not theirs, and nothing else changes."""
     whole = frame.dropna().reset_index(drop=True)
-    masked = dpmask.RankSwapping(columns=COLUMNS, window=0.3).fit(whole, seed=1).mask(whole)
+    masked = dpmask.RankSwapping(columns=COLUMNS, window=0.3, zeros="mask").fit(whole, seed=1).mask(whole)
     town = np.random.default_rng(5).choice(["a", "b", "c", "d"], len(whole))
     sets = {"a or b": ["a", "b"], "c or d": ["c", "d"]}
     label = np.where(np.isin(town, ["a", "b"]), "a or b", "c or d")

@@ -37,8 +37,12 @@ def test_patterns_stand_for_columns_that_have_no_role_of_their_own(office):
 @pytest.mark.parametrize(
     ("roles", "mask", "message"),
     [
-        ({"drop": ["seen", "wgt_*", "weight_*"]}, MASK, "no column that has no role is like 'weight_*'"),
-        ({"drop": ["seen", "wgt_*"], "plain": ["name", "member", "wgt_1*"]}, MASK, "declared more than once"),
+        ({"drop": ["seen", "wgt_*", "weight_*"]}, MASK, "the source has no column like 'weight_*'"),
+        (
+            {"drop": ["seen", "wgt_*"], "plain": ["name", "member", "wgt_1*"]},
+            MASK,
+            "'wgt_1*' and 'drop: wgt_*' both match column 'wgt_1'. Name it where it belongs",
+        ),
         ({}, [{"method": "noise", "columns": ["wgt_3"], "scale": 0.1}], "column 'wgt_3' is declared as dropped"),
     ],
 )

@@ -53,7 +53,14 @@ def test_the_policy_stops_a_release(place):
     assert "broken" in next(place.folder.glob("private/*/report.html")).read_text()
     held = place.run(measure=measure, policy=["loss.value <= 0.5", "loss.value > 0"])
     assert held.code == 0
-    assert "policy: loss.value <= 0.5 holds" in held.out
+    lines = [line.split() for line in held.out.splitlines()]
+    assert [line[3:] for line in lines if line[:2] == ["loss", "value"]] == [
+        ["<=", "0.5", "holds"],
+        [">", "0", "holds"],
+    ]
+    assert [line.split()[3:] for line in refused.err.splitlines() if line.startswith("loss ")] == [
+        ["<=", "0.0001", "broken"]
+    ]
 
 
 def test_measures_see_what_is_published(place):

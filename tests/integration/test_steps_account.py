@@ -48,8 +48,8 @@ def run(tmp_path_factory):
                 "zeros": "keep",
                 "constraints": ["wages >= 0"],
             },
-            {"method": "noise", "columns": ["wages"], "scale": 0.3, "as": "more"},
-            {"method": "microaggregation", "columns": ["dividends"], "k": 50, "as": "mixed"},
+            {"method": "noise", "columns": ["wages"], "scale": 0.3, "zeros": "mask", "as": "more"},
+            {"method": "microaggregation", "columns": ["dividends"], "k": 50, "zeros": "mask", "as": "mixed"},
             {"method": "calibrated_weights", "columns": ["weight"], "step": 1, "margins": [["sex"]]},
         ],
         "measure": [
@@ -83,8 +83,8 @@ def test_each_step_reports_what_it_did(run):
     assert third["zeros_lost"] > 0
     assert weights["value"] == 0
     warned = " ".join(outcome["warnings"])
-    assert "mixed: 70% of dividends are zero, after masking 62%" in warned
-    assert "more: 32% of wages are zero, after masking 0%" in warned
+    assert f"more: of {zeros} zeros of wages {zeros} are no longer zero, and 0 values became zero." in warned
+    assert f"zeros of dividends {third['zeros_lost']} are no longer zero" in warned
     assert "microaggregation: " not in warned
 
 
@@ -98,7 +98,7 @@ def test_jobs_pass_the_weight(run):
 
 def test_the_report_answers_a_statistician_first(run):
     _, _, internal, public, manifest = run
-    order = [internal.index(f'id="{one}"') for one in ("statistician", "decided", "done", "measured")]
+    order = [internal.index(f'id="{one}"') for one in ("statistician", "pictures", "decided", "done", "measured")]
     assert order == sorted(order)
     first = internal[order[0] : order[1]]
     assert all(text in first for text in ("Totals by domain", "Zeros and missing values", "Edit rules", "largest"))
@@ -144,4 +144,13 @@ def test_tails_that_are_none_are_refused(run):
     with pytest.raises(JobError, match="between 0 and 1"):
         dpmask.utility.tails(frame, frame, columns=["wages"], share=1)
     with pytest.raises(InputError, match="not above 0"):
-        dpmask.utility.tails(frame, frame.assign(wages=0.0), columns=["wages"])
+        dpmask.utility.tails(frame.assign(wages=0.0), frame, columns=["wages"])
+
+
+@pytest.mark.parametrize("left", [0.0, -1.0])
+def test_where_no_total_is_left_no_share_is(run, left):
+    frame = run[0]
+    found = dpmask.utility.tails(frame, frame.assign(wages=left), columns=["wages", "dividends"])
+    wages, dividends = found.columns
+    assert (wages.after, dividends.after) == (0.0, dividends.before)
+    assert found.value == wages.before > 0

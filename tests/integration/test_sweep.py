@@ -276,3 +276,22 @@ def test_names_in_a_map_are_text(swept):
     page = (swept.folder / "private" / "sweep" / "map.html").read_text(encoding="utf-8")
     assert "<b>" not in page
     assert "&lt;b&gt;&amp;é" in page
+
+
+def test_without_over_it_tries_what_sets_the_risk_and_says_why(swept):
+    ended = run(swept)
+    assert ended.code == 0, ended.err
+    lines = ended.out.splitlines()
+    assert lines[0].startswith("Tried without --over: mask[0].scale; the scale sets risk and loss")
+    assert [line.split()[0] for line in lines[2:6]] == ["0.05", "0.1", "0.2", "0.4"]
+    assert "no --over: trying mask[0].scale=0.05, 0.1, 0.2, 0.4" in ended.err
+    found, _ = points(swept)
+    assert list(found["why"]) == ["mask[0].scale"]
+    assert points(swept, "mask[0].scale=0.1,0.2")[0]["why"] == {}
+
+
+def test_a_job_without_a_parameter_that_sets_the_risk_is_asked_for_one(swept):
+    swept.job(**{**JOB, "mask": [{"method": "rotation", "columns": ["age", "income"]}]})
+    ended = run(swept)
+    assert ended.code == 2
+    assert "no step of this job has one. Name what to try, such as --over mask[0].k=3,5,10." in ended.err

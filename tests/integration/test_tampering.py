@@ -189,7 +189,7 @@ def test_another_tool_verifies_the_attestation(signed):
     from securesystemslib.dsse import Envelope
     from securesystemslib.signer import SSlibKey
 
-    assert "attests 7 files" in signed.dpmask("verify", "release", "--attestation", "--signer", "office.pub").out
+    assert "attests 10 files" in signed.dpmask("verify", "release", "--attestation", "--signer", "office.pub").out
     envelope = json.loads(attestation_of(signed).read_text())
     key_id = envelope["signatures"][0]["keyid"]
     public = {"keytype": "ed25519", "scheme": "ed25519"}

@@ -1,7 +1,7 @@
 """Every code block of README, guide and docs: Python is run, lines of a job file are checked as a job, commands by their
-options; those of the start page are run as they stand, and what it shows of their output is compared but for numbers.
+options; those of the start page are run as they stand, and what it shows of their output is compared, numbers about.
 
-All on one small census. Formulas, listings of files and logs are neither run nor compared."""
+All on one small census. Formulas are not run; other output is compared in test_printed_texts.py."""
 
 import re
 import shlex
@@ -138,9 +138,9 @@ def test_commands_have_their_options(text):
 
 
 def normalised(text):
-    """Lines without numbers, folders, and the columns that happen to contribute most."""
+    """Lines without numbers, the widths of tables, folders, and the columns that happen to contribute most."""
     text = re.sub(r"(contribute most: ).*", r"\1", re.sub(r"to \S*/?out/release", "to out/release", text))
-    return [re.sub(r"[\d.,]*\d", "N", line).strip() for line in text.splitlines()]
+    return [re.sub(r" {2,}", "  ", re.sub(r"[\d.,]*\d", "N", line)).strip() for line in text.splitlines()]
 
 
 def test_the_start_page_as_it_stands(place):
@@ -153,3 +153,15 @@ def test_the_start_page_as_it_stands(place):
     shown = [*of_kind(ROOT / "docs/start.md", "text"), *of_kind(ROOT / "README.md", "text")]
     for line in normalised("\n".join(block.text for block in shown)):
         assert any(line.rstrip(".") in one for one in printed), line
+    found = figures(ended[4].err) | figures(ended[2].out)
+    for name, value in figures("\n".join(block.text for block in of_kind(ROOT / "docs/start.md", "text"))).items():
+        assert found[name] == pytest.approx(value, rel=0.25), name  # of another key
+
+
+def figures(text):
+    """The found numbers of a printed table, and the one that a refusal names."""
+    rows = re.findall(r"(?m)^(\w+) +(\w+) +([\d.,]+\d)(?= |$)", text)
+    refused = re.findall(r"(\S+) <= \S+ \(a default of the gate\): it is ([\d.]+)", text)
+    return {(one, two): float(value.replace(",", "")) for one, two, value in rows} | {
+        one: float(value) for one, value in refused
+    }

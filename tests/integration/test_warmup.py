@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import as_trial
+from conftest import as_trial, people
 
 COUNTED = """
 import sys
@@ -64,3 +64,15 @@ def test_a_run_says_what_it_compiles_and_where_that_is_kept(place, dpmask):
     said, compiled = dpmask("run", place.job())
     assert re.search(rf"compiling \d+ kernels, once on this machine; kept at {place.folder}/cache/kernels-", said)
     assert compiled > 0
+
+
+def test_after_a_run_that_masks_no_numbers_a_plan_has_nothing_to_compile(place, dpmask):
+    place.lake(people().select(["id", "age", "region"]))
+    refined = {"requirements": [{"columns": ["age", "region"], "k": 10}], "domains": {"age": [0, 120]}}
+    refined |= {"method": "refinement", "taxonomies": {"region": {"any": ["north", "south", "east"]}}}
+    columns = {"identifier": ["id"], "quasi": ["age", "region"]}
+    job = place.job(columns=columns, mask=[refined], measure=None, policy=None, accept=None)
+    _, compiled = dpmask("run", job)
+    assert compiled > 0
+    said, _ = dpmask("plan", job, "--overwrite")
+    assert "to compile" not in said

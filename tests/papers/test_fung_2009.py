@@ -72,6 +72,17 @@ def test_table_7_of_our_own(reference):
     assert {6198, 6513} <= set(found.ravel().tolist())  # to the record
 
 
+def test_one_solution_serves_all_thresholds_up_to_its_smallest_group(reference):
+    """What the figures rest on: it is searched for once for all of them."""
+    columns, labels = ["A4", "A5", "A6", "A9", "A14"], quality.natural(quality.crx, "bisecting k-means", 2, 1)
+    found = quality.solution(quality.crx, [quality.requirement(columns, 10)], labels, 1)
+    largest = found.figures.smallest
+    assert largest > 10
+    for h in (largest, largest + 1):
+        again, _ = quality.refined(quality.crx, [quality.requirement(columns, h)], labels, 1)
+        assert (again.cuts == found.cuts) == (h == largest)
+
+
 def refined(table, h, guide, seed):
     data = quality.adult()
     trees, domains = (

@@ -1,6 +1,6 @@
 """Fuzzy microaggregation of the CASC census data: what was measured when the method's rules were written down.
 
-Masked with fuzziness 1.1 and draws with 1.05 unless said. Losses are mean squared errors of a standardised variable.
+Masked with fuzziness 1.1 and draws with 1.05 by default. Losses are mean squared errors of a standardised variable.
 Restarts move them by some per cent, and so do the draws: 10 % is what the rules allow.
 """
 

@@ -41,6 +41,12 @@ def test_the_site_shows_what_comes_out(name):
     assert run.exhibits(paper)[f"table-{exhibit}"](sheets.Size()).text() == shown
 
 
+def test_the_site_shows_all_of_them_whole():
+    kept = {file.stem: file.read_text(encoding="utf-8") for file in (sheets.HOME / "docs/papers").glob("*.txt")}
+    assert set(kept) == {f"{paper}-{name}" for paper in run.PAPERS for name in run.exhibits(paper)}
+    assert not [name for name, text in kept.items() if run.QUICK in text]
+
+
 def test_all_are_listed(capsys):
     run.main([])
     shown = capsys.readouterr().out

@@ -61,12 +61,15 @@ def test_compiled_functions_call_parts_only(path):
             )
 
 
-def test_the_warm_up_names_kernels_that_there_are():
-    """One that there is not would be compiled again by every warm-up, and counted by every plan."""
+BUILDERS = {"fuzzy.center_sums._find_memberships", "fuzzy.labels._find_labels"}  # of kernels of nearly that name
+
+
+def test_the_warm_up_names_the_kernels_that_there_are():
+    """One that there is not would be compiled again by every warm-up, and counted by every plan; one it lacks by runs."""
     named = {name.partition("-")[0] for task in all_tasks() for name in task.kernels}
     kernels = {f"{home}.{name}" for home, found in PARTS.items() for name, part in found.items() if not part}
     assert len(named) > 30
-    assert named <= kernels, named - kernels
+    assert named == kernels - BUILDERS, named ^ kernels
 
 
 def sums_while_storing(function):

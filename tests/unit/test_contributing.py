@@ -35,6 +35,14 @@ def test_the_worked_method_passes_the_checks():
     assert (masked["income"] == (FRAME["income"] / 100).round() * 100).all()
 
 
+MASKED = {
+    "masks nothing": lambda rows: None,
+    "loses rows": lambda rows: rows.slice(1),
+    "divides by zero": lambda rows: 1 / 0,
+    "another column": lambda rows: with_floats(rows, "nowhere", floats(rows, "income")),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shifted(Method["FittedShifted"]):
     columns: tuple[str, ...]
@@ -43,8 +51,13 @@ class Shifted(Method["FittedShifted"]):
     def fit_table(self, table, key):
         if self.fault == "not ours" and table.rows < 3:
             raise ValueError("too few")
+        if self.fault == "fits nothing":
+            return None
         shift = {"by blocks": len(table.blocks), "by chance": np.random.default_rng().random()}.get(self.fault, 1.0)
         return FittedShifted(self, key, shift)
+
+    def attacks(self):
+        return {"linkage": {}} if self.fault == "unknown attack" else {}
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,8 @@ class FittedShifted(FittedMethod):
     shift: float
 
     def mask_rows(self, rows, first):
+        if self.method.fault in MASKED:
+            return MASKED[self.method.fault](rows)
         at = 0 if self.method.fault == "draws by block" else first
         return with_floats(
             rows, "income", floats(rows, "income") + self.shift + record_uniforms(self.key, at, len(rows))
@@ -65,6 +80,12 @@ class FittedShifted(FittedMethod):
     def weaknesses(self):
         return ["It is a test."]
 
+    def claims(self):
+        return [{"smallest_group": 2}] if self.method.fault == "unknown claim" else []
+
+    def solution(self):
+        return {"shifts": np.ones(2)} if self.method.fault == "odd solution" else None
+
     def warnings(self):
         return [f"The first income is {FRAME['income'][0]}."] if self.method.fault == "shows a value" else []
 
@@ -74,7 +95,15 @@ FAULTS = {
     "by chance": "Shifted: same bytes: values of 'income' differ",
     "by blocks": "Shifted: partitions: values of 'income' differ",
     "draws by block": "Shifted: partitions: values of 'income' differ",
-    "not ours": "Shifted: few records: ValueError: too few",
+    "not ours": "Shifted: few records: with 0 records: ValueError: too few. Mask it, or refuse it with an InputError",
+    "fits nothing": "Shifted: contract: TypeError: Shifted: fit_table must return a FittedMethod; it returned a NoneType",
+    "unknown attack": "Shifted: contract: attacks\\(\\) names 'linkage', which is no risk measure",
+    "unknown claim": "Shifted: contract: a claim names its columns",
+    "odd solution": "Shifted: contract: TypeError: Object of type ndarray is not JSON",
+    "masks nothing": "FittedShifted: mask_rows must return an Arrow table of as many rows as it got, 60; it returned a None",
+    "loses rows": "as it got, 60; it returned one of 59",
+    "divides by zero": r"at test_contributing.py:\d+ \(<lambda>\): this is not dpmask's own .* It is ZeroDivisionError",
+    "another column": r"KeyError at test_contributing.py:\d+ \(<lambda>\): this is not dpmask's own code",
     "shows a value": "Shifted: values of records: a repr, log, error or warning shows one",
 }
 
@@ -85,8 +114,34 @@ def test_a_broken_method_is_named_by_the_check_it_fails(fault):
         check_method(Shifted(columns=("income",), fault=fault), FRAME)
 
 
+def test_what_is_no_method_is_named():
+    with pytest.raises(AssertionError, match=r"dict: a method is derived from dpmask\.masking\.method\.Method"):
+        check_method({}, FRAME)
+
+
 def test_a_sound_method_passes():
     check_method(Shifted(columns=("income",), fault="none"), FRAME)
+
+
+@pytest.mark.parametrize("contract", [Method, FittedMethod])
+def test_every_hook_is_named(contract):
+    text = TEXT.split("## A new method")[1].split("## A new measure")[0]
+    base = [
+        "who",
+        "judged",
+        "parameters",
+        "drawn_parameters",
+        "own_key",
+        "fit",
+        "mask",
+        "for_table",
+        "with_key",
+        "save",
+        "fitted_on",
+        "reused",
+    ]
+    hooks = {name for name in vars(contract) if not name.startswith("_") and name not in base}
+    assert [name for name in sorted(hooks) if f"`{name}" not in text] == []
 
 
 @pytest.mark.parametrize(

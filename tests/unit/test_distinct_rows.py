@@ -42,3 +42,11 @@ def test_many_rows_and_none():
     np.testing.assert_array_equal(found.members.sizes, [len(one) for one in places.values()])
     none = distinct_rows(rows.slice(0, 0), rows.column_names)
     assert none.rows.num_rows == len(none.members.order) == len(none.members.sizes) == 0
+
+
+def test_rows_stay_apart_where_hardly_any_are_equal():
+    pairs = distinct_rows(pa.table({"x": np.repeat(np.arange(80_000.0), 2)}), ["x"], exact=False)
+    assert (pairs.rows.num_rows, set(pairs.members.sizes)) == (80_000, {2})
+    one_pair = pa.table({"x": np.append(np.arange(80_000.0), 1.0)})
+    assert distinct_rows(one_pair, ["x"], exact=False).rows.num_rows == 80_001
+    assert distinct_rows(one_pair, ["x"]).rows.num_rows == 80_000

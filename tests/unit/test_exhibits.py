@@ -40,8 +40,8 @@ SHOWN = {
     "share": ">25.00 %",
     "text": ">a, b",
     "numbers": '<td>first</td><td class="number">1.5',
-    "rows": '<td>x &amp; y</td><td class="number">12.50 %</td><td class="number">12,345',
-    "steps": '<td class="number">2</td><td>z</td><td class="number">withheld</td>',
+    "rows": '>x &amp; y</td><td data-label="left out" class="number">12.50 %</td><td data-label="count" class="number">12,345',
+    "steps": 'class="number">2</td><td data-label="who">z</td><td data-label="left out" class="number">withheld</td>',
     "sections": "<caption>Packs of net, tax</caption>",
     "sizes": '<td class="number">3</td><td class="number">4</td>',
     "histories": "original: 2 passes, objective 8.5.",
@@ -85,7 +85,7 @@ def test_a_measure_s_shares_stand_beside_guessing():
     found = {"original": {"url": "a", "rows": 1}, "masked": {"url": "b", "rows": 1}, "pairing": {"by": "position"}}
     shown = {**found, "measures": [measure(values=values, shares=["spin"], exhibits=exhibits)], "not_measured": []}
     text = evaluation_page(shown, COMPARED)
-    attacks = re.findall(r"<tr><td><a[^>]*>(spinning: \w+)</a></td>(.*?)</tr>", text)
+    attacks = re.findall(r"<tr><td[^>]*><a[^>]*>(spinning: \w+)</a></td>(.*?)</tr>", text)
     cells = {name: re.findall(r'class="number">(.*?)</td>', row) for name, row in attacks}
     assert cells == {
         "spinning: spin": ["50.00 %", "40.00 to 60.00 %", "10 %", "20"],

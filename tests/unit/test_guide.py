@@ -49,5 +49,15 @@ def test_links_lead_somewhere(text):
     assert not broken
 
 
+EXTERNAL = {"https://openlineage.io"}  # known addresses; examples are of example.org
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.stem)
+def test_external_links_are_known_ones(text):
+    found = set(re.findall(r"https?://[^\s)>`\"',]+", text.read_text(encoding="utf-8"))) - {"https://", "http://"}
+    strange = {one for one in found if not re.match(r"https://(\w+\.)*example\.org(/|$)", one)}
+    assert strange <= EXTERNAL
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 150

@@ -6,7 +6,8 @@ import pytest
 from conftest import people
 
 from dpmask.errors import JobError
-from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
+from dpmask.kernels.households import counted_rows, masked_rows
+from dpmask.kernels.keys import RowKeys, counted, grouped, new_keys, with_word
 from dpmask.table.row_keys import require_groupable, row_keys
 
 
@@ -55,6 +56,27 @@ def test_a_collision_in_one_lane_is_told_apart_by_the_other():
     numbers = groups.numbers()
     assert numbers[0] == numbers[3] != numbers[2] == numbers[4]
     assert sorted(groups.sums(np.ones(5, np.int64)).tolist()) == [1, 2, 2]
+
+
+def test_counts_are_those_of_a_plain_count_in_any_order_of_equal_keys():
+    lanes = np.random.default_rng(5).integers(0, 4, (2, 500)).astype(np.uint64)
+    first, second, times = counted(RowKeys(*lanes))
+    pairs, expected = np.unique(lanes, axis=1, return_counts=True)
+    assert np.array_equal(np.array([first, second]), pairs)
+    assert np.array_equal(times, expected)
+
+
+@pytest.mark.parametrize("size", [3, 20, 300])
+def test_masked_rows_are_counted_as_their_keys_are(size):
+    """Few rows of codes, few rows of nodes only, and many of both."""
+    rng = np.random.default_rng(size)
+    codes = rng.integers(0, size, (3, 2000)).astype(np.uint16)
+    nodes = [rng.integers(0, min(size, 5) if size < 300 else size, size).astype(np.int32) for _ in codes]
+    kept = rng.random(2000) < 0.7
+    plain = counted(masked_rows(codes, nodes).at(kept))
+    assert all(np.array_equal(*pair) for pair in zip(counted_rows(codes, nodes, kept), plain, strict=True))
+    rows = {tuple(each[code] for each, code in zip(nodes, row, strict=True)) for row in codes.T[kept]}
+    assert len(rows) == len(plain[2])
 
 
 def test_no_rows_make_no_groups():

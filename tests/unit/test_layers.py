@@ -28,7 +28,7 @@ LAYERS = [
     {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-PURE = {"__future__", "collections", "fractions", "functools", "itertools", "math", "typing"}
+PURE = {"__future__", "collections", "fractions", "functools", "itertools", "math", "statistics", "typing"}
 FREE = {"guide", "__init__"}
 """The package itself (a version and lazy names) and the guide's texts may be imported from anywhere."""
 
@@ -70,6 +70,15 @@ def test_imports_go_leftwards(path):
             assert own in {"engine", "table", "testing"}, f"{path.name} imports {module}"
         if own == "kernels" and path.stem not in {"compile", "kernel_cache", "quick_numba", "scipy_parts", "target"}:
             assert root in PURE | {"numpy", "scipy", "dpmask"}, module
+
+
+def test_a_class_has_a_name_of_its_own():
+    places = {}
+    for path in MODULES:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 def test_help_imports_neither_dask_nor_pandas():

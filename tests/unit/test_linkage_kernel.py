@@ -5,7 +5,18 @@ import time
 import numpy as np
 import pytest
 
-from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, as_close, merge_found, range_gaps, true_radii
+from dpmask.kernels.linkage.nearest import (
+    BEATEN,
+    Masked,
+    Metric,
+    as_close,
+    merge_found,
+    range_gaps,
+    search,
+    tree_of,
+    true_radii,
+)
+from dpmask.kernels.linkage.neighbours import Sought, as_near
 from dpmask.kernels.linkage.record_tree import LEAF, build_tree
 from dpmask.kernels.wilson import wilson
 
@@ -182,3 +193,57 @@ def test_wilson_by_hand():
     assert wilson(1.0, 10) == pytest.approx((1 - high, 1.0))
     # true 5.5 %, limit 5 %: of 2000 attacked 100 linked is no proof that the limit holds
     assert wilson(0.05, 2000)[1] > 0.055
+
+
+@pytest.mark.parametrize(("points", "ranges"), [(3, 3), (2, 1), (3, 0), (1, 0), (1, 3)])
+def test_first_columns_are_found_in_the_tree_of_all(points, ranges):
+    kinds = ("gaps", "interval", "category")
+    known, places, masked = example(np.random.default_rng(6), 300, 3, kinds)
+    rulers = [RULERS[kind] for kind in kinds]
+    one = metric(points, rulers[:ranges])
+    asked = one.known(known, places)
+    radii = true_radii(one, asked, masked)
+    tree = tree_of(metric(3, rulers), masked).of_first(points, ranges)
+    assert search(tree, one, asked, radii).tolist() == as_close(one, asked, radii, masked).tolist()
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_search_ends_at_the_first_nearer_record(columns):
+    rng = np.random.default_rng(7)
+    known, records, owners = rng.integers(0, 5, (columns, 90)), rng.integers(0, 5, (columns, 200)), rng.permutation(200)
+    known, records, own = known / 2.0, records / 2.0, owners[:90]
+    sought = Sought(known, records[:, own], own.astype(float))
+    expected = written_out(metric(columns), known, columns, Masked(records, *np.empty((2, 0, 200))), own)
+    found = as_near(sought, records, np.arange(200.0))
+    assert found.tolist() == expected
+    parts = [as_near(sought, records[:, part], np.arange(200.0)[part]) for part in (slice(60), slice(60, None))]
+    assert merge_found(*parts).tolist() == expected
+
+
+@pytest.mark.parametrize("columns", [64, 200])
+def test_nearest_of_many_columns_is_that_of_a_whole_scan(columns):
+    """A product of matrices chooses who is looked at; ties, own records and missing values come out the same."""
+    from dpmask.kernels.linkage import neighbours
+
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(columns, 40))
+    others = rng.normal(size=(columns, 300))
+    records = np.concatenate([known + 0.1 * rng.normal(size=known.shape), others, known[:, :5], known[:, :3]], axis=1)
+    records[3, 7], records[:, 9] = np.nan, np.inf
+    queries = neighbours.Queries(known, np.arange(40), np.arange(40.0))
+    values = np.arange(records.shape[1]) % 40.0
+    found = neighbours.nearest(queries, records, values, 0, 0.0)
+    each = neighbours.nearest_of_all(queries.known, queries.positions, queries.truth, records, values, 0.0)
+    for one, whole in zip(found, each, strict=True):
+        np.testing.assert_array_equal(one, whole)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 255, 256, 300])
+def test_records_turn_to_the_same_bits_however_many_there_are(rows):
+    rng = np.random.default_rng(rows)
+    points, turn = rng.normal(size=(9, 600)), rng.normal(size=(9, 9))
+    points[2, 3], points[4, 5] = np.nan, -0.0
+    metric = Metric(9, turn, *(np.empty(0),) * 3)
+    every = metric.known(points, np.empty((0, 600)))
+    some = metric.known(points[:, :rows], np.empty((0, rows)))
+    assert some.tobytes() == np.ascontiguousarray(every[:, :rows]).tobytes()

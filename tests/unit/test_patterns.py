@@ -10,7 +10,7 @@ from dpmask.constraints.conditions import split_rules
 from dpmask.constraints.sets import breaks, parse_constraints
 from dpmask.constraints.strata import Classing, make_strata
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.noise import reflected, reflection_bias
+from dpmask.kernels.noise import apart_from_zero, reflected, reflection_bias
 from dpmask.kernels.patterns import (
     join_strata,
     lost_values,
@@ -89,10 +89,33 @@ def test_rare_patterns_are_masked_across_strata_rather_than_at_the_cost_of_other
         make_parts({**few, (0, ("w",), 2): 1}, 0, ("pay",), strata, True, 5)
 
 
+def test_a_pattern_that_is_rare_in_a_stratum_is_masked_with_the_same_of_the_nearest():
+    """No value becomes zero for it; of strata as near, small ones are joined first; other rules are not mixed."""
+    rules = split_rules(["if age < 15 then pay = 0"])[1]
+    strata = make_strata(["sex", {"age": [15, 30, 65]}], rules, ["pay"], "test")
+    there, zero = 0, 1
+    counts = {
+        (0, ("m", 0, True), zero): 50, (0, ("w", 0, True), zero): 50, (0, ("w", 0, True), there): 2,
+        (0, ("m", 1, False), there): 3, (0, ("m", 1, False), zero): 40, (0, ("m", 2, False), there): 90,
+        (0, ("w", 1, False), there): 70, (0, ("w", 2, False), there): 4, (0, ("w", 2, False), zero): 60,
+        (0, ("w", 3, False), there): 1, (0, ("w", 3, False), zero): 30,
+    }  # fmt: skip
+    parts = make_parts(counts, 0, ("pay",), strata, (True,), 5)
+    at = {name: parts.places[name] for name in parts.places}
+    assert at[("w", 2, False), there] == at[("w", 3, False), there], "four and one are five"
+    assert at[("m", 1, False), there] == at[("m", 2, False), there] != at[("w", 1, False), there]
+    assert at[("w", 0, True), there] == at[("w", 0, True), zero], "two wages that the rule forbids become zero"
+    assert (parts.report.values_to_zero, parts.report.values_to_missing) == (2, 0)
+    assert parts.report.records_across == 4 + 1 + 3 + 90
+    assert parts.sizes.sum() == sum(counts.values())
+    assert parts.sizes.min() >= 5
+
+
 def test_codes_of_patterns():
     values = np.array([[0.0, 5, np.nan], [1, 0, 0], [np.nan, 2, 0]])
     assert states(values, True).T.tolist() == [[1, 0, 2], [0, 1, 0], [2, 1, 1]]
     assert states(values, False).T.tolist() == [[0, 0, 2], [0, 0, 0], [2, 0, 0]]
+    assert states(values, (True, False, False)).T.tolist() == [[1, 0, 2], [0, 0, 0], [2, 0, 0]]
     codes = pattern_codes(states(values, True))
     assert codes.tolist() == [1 + 2 * 9, 3, 2 + 3 + 9]
     assert patterns_of(codes, 3).tolist() == states(values, True).T.tolist()
@@ -161,6 +184,27 @@ def test_a_missing_value_breaks_only_what_binds_it():
     names = ["net", "tax", "gross", "other"]
     assert breaks(parse_constraints(["net + tax = gross"], names), 1e-15, values).tolist() == [False, True, False]
     assert breaks(parse_constraints(["other >= 0"], names), 1e-15, values).tolist() == [False, False, True]
+
+
+def test_values_stay_apart_from_zero():
+    """By a plain rule: what would be rounded or held to zero is one unit, where the noise went, or else its own side."""
+    rng = np.random.default_rng(1)
+    values = rng.integers(-2, 3, 3000).astype(float)
+    noisy = values + np.where(values == 0, 0.0, rng.normal(0, 1, 3000))
+    noisy[:50] = 0.0
+    for low, high in ((-np.inf, np.inf), (0.0, np.inf), (-128.0, 0.0), (-np.inf, 0.3)):
+        fitting = (values >= low) & (values <= high)
+        own, draws = values[fitting], noisy[fitting]
+
+        def released(value, draw, low=low, high=high):
+            draw = float(draw)
+            if value == 0 or round(min(max(draw, low), high)) != 0:
+                return draw
+            side = np.sign(draw)
+            return side if side != 0 and low <= side <= high else np.sign(value)
+
+        expected = [released(*pair) for pair in zip(own, draws, strict=True)]
+        np.testing.assert_array_equal(apart_from_zero(draws.copy(), own, 1.0, low, high), expected)
 
 
 def test_reflection_and_its_bias():

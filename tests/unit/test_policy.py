@@ -1,11 +1,13 @@
 """Rules hold measured values to limits; what was sampled is held to by its interval."""
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pytest
 
 from dpmask.errors import JobError
+from dpmask.release.gate import gate_risk
 from dpmask.release.policy import judge, parse_rule
 from dpmask.results import MORE_RISK, Result, Term
 
@@ -49,3 +51,16 @@ def test_other_fields_have_their_own_intervals():
 def test_what_was_not_found_cannot_be_judged():
     with pytest.raises(JobError, match=r"'risk.worst < 1' cannot be judged: risk found no worst"):
         held("risk.worst < 1", Sampled(worst=None))
+
+
+@pytest.mark.parametrize(
+    ("count", "end"), [(2, "c0, c1, links"), (30, "c29, links"), (1000, "c29 and 970 more columns, links")]
+)
+def test_the_gate_names_some_of_very_many_columns(count, end):
+    found = gate_risk(50, ([f"c{number}" for number in range(count)], None), None, {})
+    assert f"{end} " in found.explain()
+    assert found.leading_columns() == []
+    telling = dataclasses.replace(found, contributions={"a": 0.0, "b": 0.1, "c": -0.2, "d": 0.3})
+    assert telling.leading_columns() == ["The columns that contribute most: d, b."]
+    (line,) = dataclasses.replace(found, contributions={"a": 0.0, "b": -0.1}).leading_columns()
+    assert line.startswith("No single column decides")

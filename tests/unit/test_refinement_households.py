@@ -11,6 +11,7 @@ from test_refinement_kernels import TREE, as_mapping, random_case
 
 import dpmask
 from dpmask.errors import InputError, JobError
+from dpmask.table.label_sets import through_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore:TopDownRefinement")
 COLUMNS = ["kind", "town", "age"]
@@ -109,6 +110,44 @@ def test_whole_households_are_dropped(many):
     assert "4 households, whose members have the same rows" in found.statement()
 
 
+@pytest.mark.parametrize("models", [[], [{"model": "distinct_l", "column": "pay", "l": 2}]])
+def test_cells_are_lost_in_other_columns_only(many, models):
+    """By plain counts: members of k households have the same whole rows, k records agree with each row with gaps."""
+    rng = np.random.default_rng(3)
+    rare = rng.choice(list("abcdef"), len(many), p=[0.4, 0.3, 0.2, 0.08, 0.015, 0.005])
+    people = many.assign(kind=rare, pay=rng.choice(list("uvw"), len(many)), home=np.arange(len(many)) // 2)
+    asked = [{"columns": COLUMNS, "k": 20, "models": models}, {"columns": ["town", "age"], "k": 4, "of": "households"}]
+    without, found = (method(asked, suppress_cells=share).fit(people, seed=0) for share in (0.0, 0.02))
+    masked = found.mask(people)
+    assert len(found.steps) > len(without.steps)
+    assert 0 < masked["kind"].isna().sum() == found.figures.cells["kind"] <= 0.02 * 3 * len(people)
+    assert masked[["town", "age"]].notna().all(axis=None)
+    alike = min(masked_compositions(masked, ["town", "age"]).values())
+    assert alike == found.figures.groups["households by town + age"] >= 4
+    rows = masked[["kind", "town", "age"]].astype(object).where(masked[["kind", "town", "age"]].notna(), None)
+    counts = Counter(map(tuple, rows.to_numpy().tolist()))
+    agree = [
+        sum(
+            n
+            for other, n in counts.items()
+            if all(None in pair or len(set(pair)) == 1 for pair in zip(row, other, strict=True))
+        )
+        for row in counts
+    ]
+    assert min(agree) >= 20
+    assert found.claims()[1] == {"columns": ["town", "age"], "smallest_group": 4, "households": "home"}
+    parts = dd.from_pandas(people, npartitions=5)
+    pd.testing.assert_frame_equal(
+        method(asked, suppress_cells=0.02).fit(parts, seed=0).mask(parts).compute(), masked, check_dtype=False
+    )
+    known = {"household": "home", "columns": COLUMNS, "sets": through_steps([found])}
+    seen = dpmask.risk.households(people, masked, **known, suppressed=["kind"])
+    labels = masked["kind"].groupby(people["kind"]).first()
+    whole = dpmask.risk.households(people, masked.assign(kind=people["kind"].map(labels)), **known)
+    assert (seen.rate, seen.smallest, seen.uniques) == (whole.rate, whole.smallest, whole.uniques)  # no less than that
+    assert seen.rate >= dpmask.risk.households(people, masked, **known).rate
+
+
 def test_any_partitions(many):
     homes = {"columns": COLUMNS, "k": 4, "of": "households"}
     asked = method([homes], suppress_records=0.1)
@@ -126,8 +165,11 @@ def test_what_is_refused(many):
         dpmask.TopDownRefinement(requirements=[homes], domains={"age": [0, 25]})
     with pytest.raises(JobError, match="neither models nor known"):
         method([homes | {"known": 2}])
-    with pytest.raises(JobError, match="not for requirements of households"):
+    with pytest.raises(JobError, match=r"households lose no cells, .* and there are no others"):
         method([homes], suppress_cells=0.1)
+    few = homes | {"columns": ["town"]}
+    with pytest.raises(JobError, match="cell_limits name 'town', which loses no cells"):
+        method([(COLUMNS, 5), few], suppress_cells=0.1, cell_limits={"town": 0.1})
     with pytest.raises(JobError, match="one requirement of households"):
         method([homes, {"columns": ["town"], "k": 9, "of": "households"}], suppress_records=0.1)
     with pytest.raises(InputError, match="have no household in 'home'"):

@@ -12,6 +12,12 @@ import dpmask
 from dpmask.engine.collection import Collection
 from dpmask.engine.limits import limits
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.refinement.cells import CellGroups, Sensitive, count_cells
+from dpmask.kernels.refinement.derived import KnownCells, Refinement, largest_child, only_place, with_derived
+from dpmask.kernels.refinement.grouping import group_rows, split_groups
+from dpmask.masking.refinement.attributes import Ranged
+from dpmask.masking.refinement.suppressed import Suppressed
+from dpmask.table.taxonomy import Branch
 
 A, B, C, D, E, F = ((leaf, ()) for leaf in "abcdef")
 TREE = ("any", (("ab", (A, B)), C, ("def", (D, E, F))))
@@ -136,14 +142,12 @@ def usually(seed, suppress):
     [
         {"refinement_cells": 8},
         {"refinement_cells": 8, "refinement_shard_rows": 10},
-        {"refinement_sparse": 0.0},
-        {"refinement_sparse": 2.0},
         {"memory_share": 0.0},
     ],
 )
 @pytest.mark.parametrize("seed", [0, 1])
 def test_limits_change_nothing(seed, changed, suppress):
-    """Rows exchanged by group, counted group by group or row by row, coded again in every pass: the same result."""
+    """Rows exchanged by group, coded again in every pass: the same result."""
     frame, requirements = random_case(seed)
     usual = usually(seed, suppress)
     with limits(**changed):
@@ -151,6 +155,50 @@ def test_limits_change_nothing(seed, changed, suppress):
     assert found.steps == usual.steps
     assert replace(found.figures, alternatives=()) == replace(usual.figures, alternatives=())  # which need all cells
     assert found.mask(frame).equals(usual.mask(frame))
+
+
+def by_group(cells, values):
+    """The counts of each group's cells, by the nodes that it is masked to."""
+    widths = sum(one.widths[cells.nodes[:, place]] for place, one in enumerate(values))
+    places = zip(cells.nodes.tolist(), widths, np.cumsum(widths), strict=True)
+    return {tuple(nodes): cells.counts[end - width : end].tolist() for nodes, width, end in places}
+
+
+@pytest.mark.parametrize("sensitive", [Sensitive(), Sensitive((3, 0), (0, 5), 11)])
+@pytest.mark.parametrize("seed", range(5))
+def test_derived_cells_are_those_counted(seed, sensitive):
+    """After each refinement the largest child's cells, by difference, are those of a count of all groups anew."""
+    rng = np.random.default_rng(seed)
+    codes, ones = rng.integers(0, rng.integers(2, 6, 4)[:, None], (4, 200)).astype(np.uint16), np.ones((6, 1), np.int64)
+    leaves = [Branch(name) for name in "abcdef"]
+    tree = Branch("any", (Branch("abc", tuple(leaves[:3])), Branch("def", tuple(leaves[3:]))))
+    attributes = [Ranged("tree", ones, tree, False), Suppressed("town", ones, str), Ranged("other", ones, tree, False)]
+    columns, groups, known = [0, 1, 2], None, None
+    while open_ones := [(place, one) for place, each in enumerate(attributes) for one in each.candidates()]:
+        place, candidate = open_ones[rng.integers(len(open_ones))]
+        values = tuple(one.values for one in attributes)
+        if known is None:
+            groups = group_rows(codes, columns, values)
+            counted = CellGroups(np.arange(len(groups.nodes)), values)
+            known = KnownCells(values, *count_cells(codes, columns, groups, counted, sensitive))
+        if rng.random() < 0.2:
+            attributes[place].finish(candidate)
+            continue
+        last = Refinement(place, *attributes[place].refine(candidate))
+        values = tuple(one.values for one in attributes)
+        groups = split_groups(groups, codes[place], *last, values[place])
+        derived, _ = largest_child(known, last, values[place])
+        there = groups.nodes[:, place]
+        others = [child for child in last.children if child != derived]
+        counted = CellGroups(np.flatnonzero(np.isin(there, others)), values)
+        own = CellGroups(np.flatnonzero(there == derived), only_place(values, place))
+        parts = count_cells(codes, columns, groups, counted, sensitive, own)
+        changed, known = with_derived(known, last, derived, values, *parts)
+        anew = group_rows(codes, columns, values)
+        (every,) = count_cells(codes, columns, anew, CellGroups(np.arange(len(anew.nodes)), values), sensitive)
+        expected = by_group(every, values)
+        assert by_group(known.cells, values) == expected
+        assert by_group(changed, values) == {key: of for key, of in expected.items() if key[place] in last.children}
 
 
 def test_no_column_ends_coarser_where_records_may_be_dropped():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from series_reference import jointly, node_of, random_cut, random_tree, true_sizes
 
-from dpmask.kernels.series import PastGroups, PastRelease, People, Touched, nested
+from dpmask.kernels.series import PastGroups, PastRelease, SeriesPeople, Touched, nested
 
 
 def lows(cut, codes):
@@ -44,7 +44,9 @@ class Random:
     def past(self):
         """All but the last release, as the kernel takes them; every person is a block."""
         blocks = np.arange(self.people)
-        people = People(self.codes.astype(np.uint16), self.value, self.values, blocks, np.ones(self.people, np.int64))
+        people = SeriesPeople(
+            self.codes.astype(np.uint16), self.value, self.values, blocks, np.ones(self.people, np.int64)
+        )
         releases = [
             PastRelease(blocks < held, tuple(cut)) for held, cut in zip(self.held[:-1], self.lows[:-1], strict=True)
         ]
