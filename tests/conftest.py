@@ -1,13 +1,16 @@
 """What many tests share: small lakes, job files, the command line, a real cluster, a real object store."""
 
+import hashlib
 import json
 import logging
 import os
 import re
 import shutil
 import time
+from collections import Counter
 from contextlib import ExitStack, chdir
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +31,24 @@ QUIET = {
 
 def pytest_configure():
     os.environ.update(QUIET)  # before anybody imports Dask
+    from dpmask.job import keys
+
+    keys.new_secret = repeatable_token
+    keys.secrets = SimpleNamespace(token_hex=repeatable_token)
+
+
+_TOKENS, _PROCESS = Counter(), os.getpid()
+
+
+def repeatable_token(size=32):
+    """A key or a salt that follows from the test that asks for it: draws of a run in this process are the same each time.
+
+    So what a test says of rates either holds or does not. Processes that are forked from this one get others.
+    """
+    test = os.environ.get("PYTEST_CURRENT_TEST", "")
+    _TOKENS[test] += 1
+    forked = "" if os.getpid() == _PROCESS else os.getpid()
+    return hashlib.sha256(f"{test} {_TOKENS[test]} {forked}".encode()).hexdigest()[: 2 * size]
 
 
 def pytest_collection_modifyitems(items):

@@ -75,7 +75,7 @@ def together(office, targets):
 
 def test_several_releases_of_one_key_are_measured_together(office):
     """Each with a corrected value: what is reported is what the intruder achieves, and grows with every release."""
-    table = people(ROWS)
+    table = people(4 * ROWS)
     incomes, targets = table["income"].to_numpy(), ["one", "two", "three"]
     releases = []
     for number, target in enumerate(targets):
@@ -86,7 +86,7 @@ def test_several_releases_of_one_key_are_measured_together(office):
     for count, reported in ((2, found), (3, more)):
         rate = reported[f"values, best estimate of {count} releases", "rate"]
         achieved = several.attack(releases[:count], incomes)
-        error = np.sqrt(achieved / ROWS)
+        error = np.sqrt(achieved / len(incomes))
         assert achieved <= 1.1 * rate + 2 * error
         assert rate > 1.1 * alone
         assert rate < 2 * alone, "noise was averaged, not removed"

@@ -271,8 +271,8 @@ WORK = {"identifier": ["id"], "sensitive": ["pay", "hours"]}
 
 def workers(rows):
     rng = np.random.default_rng(3)
-    pay = rng.lognormal(8, 0.4, 3000)
-    return pd.DataFrame({"id": np.arange(3000) * 7, "pay": pay, "hours": rng.normal(38, 6, 3000)})[:rows]
+    pay = rng.lognormal(8, 0.4, 12_000)
+    return pd.DataFrame({"id": np.arange(12_000) * 7, "pay": pay, "hours": rng.normal(38, 6, 12_000)})[:rows]
 
 
 def differencing(place):
@@ -284,14 +284,14 @@ def differencing(place):
 def test_releases_that_draw_are_attacked_together(office, place):
     """Noise of two months is let through by the gate; that of more is averaged away. Rows that it goes by are checked."""
     changes = {"mask": [NOISE], "columns": WORK, "policy": ["gate.linkage <= 1", "gate.attacks <= 1"]}
-    assert office.month(1, 0, frame=workers(1500), **changes).code == 0
+    assert office.month(1, 0, frame=workers(6000), **changes).code == 0
     assert differencing(place) is None
-    ended = office.month(2, 0, frame=workers(1600), **changes)
+    ended = office.month(2, 0, frame=workers(6400), **changes)
     assert ended.code == 0, ended.err
     first, second = differencing(place), place.released("release-2")[0]
     assert "gate.differencing <= 0.05" in [one["rule"] for one in second["policy"]]
     assert "gained" not in json.dumps(second)
-    ended = office.month(3, 0, frame=workers(1700), **changes)
+    ended = office.month(3, 0, frame=workers(6800), **changes)
     assert ended.code == 3
     assert "gate.differencing <= 0.05 (a default of the gate)" in ended.err
     assert differencing(place)["gained"] > max(0.05, 1.2 * first["gained"])
@@ -301,9 +301,9 @@ def test_releases_that_draw_are_attacked_together(office, place):
     kept = sorted(office.ledger.glob("rows-*"))
     kept[0].write_bytes(kept[0].read_bytes()[:-1] + b"x")
     assert place.dpmask("ledger", "verify", office.ledger).code == 4
-    assert office.month(5, 0, frame=workers(1800), **changes).code == 4
+    assert office.month(5, 0, frame=workers(7200), **changes).code == 4
     kept[0].unlink()
-    assert office.month(5, 0, frame=workers(1800), **changes).code == 4
+    assert office.month(5, 0, frame=workers(7200), **changes).code == 4
 
 
 def test_only_what_is_new_in_a_lake_that_grows(office, place):
