@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from difflib import get_close_matches
 from importlib.resources import files
 
 from dpmask.errors import JobError, nearest
@@ -24,7 +26,8 @@ def contents(word: str = "") -> str:
     counts = {name: page(name).casefold().count(word.casefold()) for name in pages()} if word else {}
     found = sorted((name for name in counts if counts[name]), key=lambda name: -counts[name]) if word else pages()
     if not found:
-        raise JobError(f"The guide has no page '{word}', and none has that word. {nearest(word, pages())}")
+        known = get_close_matches(word.casefold(), _words(), n=1) or pages()
+        raise JobError(f"The guide has no page '{word}', and none has that word. {nearest(word.casefold(), known)}")
     width = max(map(len, found))
     return "\n".join(f"{name:{width}}  {_title(name)}" for name in found)
 
@@ -34,6 +37,11 @@ def explained(asked: str) -> str:
     if asked in pages():
         return page(asked)
     return f"{contents(asked)}\nThe guide has no page '{asked}'; these have that word, the first most often."
+
+
+def _words() -> set[str]:
+    """All names of pages and all longer words of the guide."""
+    return {*pages(), *(word for name in pages() for word in re.findall(r"[a-z]{4,}", page(name).casefold()))}
 
 
 def _title(name: str) -> str:

@@ -20,5 +20,5 @@ def test_examples_run(module, name):
     assert examples or module is dpmask, f"the help of {name} has no example"
     said = []
     for one in tests:
-        doctest.DocTestRunner().run(one, out=said.append)
+        doctest.DocTestRunner(verbose=False).run(one, out=said.append)
     assert not said, "".join(said)

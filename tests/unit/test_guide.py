@@ -37,9 +37,10 @@ def test_the_pages_that_say_most_of_a_word_come_first():
     assert found[0] == "pipelines"
 
 
-def test_a_word_that_no_page_has():
-    with pytest.raises(JobError, match=r"no page 'gatte'.*Did you mean 'gate'"):
-        explained("gatte")
+@pytest.mark.parametrize(("asked", "hint"), [("gatte", "'gate'"), ("zeroes", "'zeros'"), ("qqqqqq", "Known: attack, ")])
+def test_a_word_that_no_page_has(asked, hint):
+    with pytest.raises(JobError, match=rf"no page '{asked}'.*{hint}"):
+        explained(asked)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.stem)
