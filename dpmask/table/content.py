@@ -22,6 +22,7 @@ from dpmask.table.row_keys import column_words
 from dpmask.table.table import Table
 
 _MODULUS = 1 << 128
+_TILE = 1 << 13
 _MISSING = np.array([0x2545F4914F6CDD1D, 0x5851F42D4C957F2D], np.uint64)
 """No number has these two words: the second is 0 for all but decimals, and this is more than 38 digits hold."""
 
@@ -84,9 +85,16 @@ def _sums(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _block_digests(key: Subkey, columns: tuple[str, ...], rows: Rows, position: Position) -> tuple[int, ...]:
-    """The sums of the digests of a block's records."""
+    """The sums of the digests of a block's records, a tile of them at a time, which stays in the cache."""
+    totals = (0,) * len(columns)
+    for start in range(0, rows.num_rows, _TILE):
+        totals = _sums(totals, _tile_digests(key, columns, rows.slice(start, _TILE), position.first + start))
+    return totals
+
+
+def _tile_digests(key: Subkey, columns: tuple[str, ...], rows: Rows, first: int) -> tuple[int, ...]:
     block = np.zeros((rows.num_rows, 2), np.uint64)
-    block[:, 0] = np.arange(position.first, position.first + rows.num_rows)
+    block[:, 0] = np.arange(first, first + rows.num_rows)
     state, found = chained(key.secret, np.zeros_like(block), block), []
     for column in columns:
         state = record_digests(key, rows, [column], state)
