@@ -114,7 +114,7 @@ def record_words(key: Subkey, first: int, count: int) -> NDArray[np.uint64]:
 def chained(secret: bytes, state: NDArray[np.uint64], block: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """For each record (records x 2 words) the state after one more block: a step of CBC-MAC with AES-256."""
     cipher = Cipher(algorithms.AES(secret), modes.ECB()).encryptor()  # noqa: S305 - chained by the caller
-    mixed = np.frombuffer(cipher.update((state ^ block).reshape(-1).view(np.uint8)), np.uint64)
+    mixed = np.frombuffer(cipher.update((state ^ block).reshape(-1).view(np.uint8).data), np.uint64)
     return mixed.reshape(-1, _WORDS_PER_AES_BLOCK)
 
 
@@ -126,7 +126,7 @@ def words_at(key: Subkey, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
     for start in range(0, len(positions), _TILE):
         tile = positions[start : start + _TILE]
         counters[: len(tile), 1] = tile >> 1
-        stream = np.frombuffer(cipher.update(counters[: len(tile)].reshape(-1).view(np.uint8)), dtype="<u8")
+        stream = np.frombuffer(cipher.update(counters[: len(tile)].reshape(-1).view(np.uint8).data), dtype="<u8")
         words[start : start + _TILE] = stream[_WORDS_PER_AES_BLOCK * np.arange(len(tile)) + (tile & 1)]
     return words
 

@@ -133,14 +133,15 @@ def _fitted(rows: Rows, schema: Any) -> Rows:
 def write_pieces(rows: Rows, sizes: Sequence[int], place: Place) -> Written:
     """Write a block as an Arrow file, cut into consecutive pieces that can be read one by one (``join_pieces``).
 
-    Texts and codes are packed; doubles, which hardly get smaller so, are not where they are most of the block.
+    Texts and codes are packed; doubles, which hardly get smaller so, are not where they are most of the block. It need
+    not outlive the machine: a run that is resumed checks it, and most are deleted before they would reach the disk.
     """
     schema = bare_schema(rows.schema)
     columns = [column.combine_chunks() for column in _fitted(rows, schema).columns]
     batch, start = pa.record_batch(columns, schema=schema), 0
     doubles = sum(column.nbytes for column in columns if pa.types.is_floating(column.type))
     options = pa.ipc.IpcWriteOptions(compression=None if 2 * doubles > batch.nbytes else "lz4", use_threads=False)
-    with place.replaced() as file:
+    with place.replaced(settled=False) as file:
         sink = _Hashing(file, DamageCheck())
         with pa.ipc.new_file(pa.PythonFile(sink, "w"), schema, options=options) as writer:
             for size in sizes:
