@@ -114,17 +114,20 @@ def record_words(key: Subkey, first: int, count: int) -> NDArray[np.uint64]:
 def chained(secret: bytes, state: NDArray[np.uint64], block: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """For each record (records x 2 words) the state after one more block: a step of CBC-MAC with AES-256."""
     cipher = Cipher(algorithms.AES(secret), modes.ECB()).encryptor()  # noqa: S305 - chained by the caller
-    mixed = np.frombuffer(cipher.update((state ^ block).tobytes()), np.uint64)
+    mixed = np.frombuffer(cipher.update((state ^ block).reshape(-1).view(np.uint8).data), np.uint64)
     return mixed.reshape(-1, _WORDS_PER_AES_BLOCK)
 
 
 def words_at(key: Subkey, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The words of records at any positions, as ``record_words`` has them: each counter is enciphered by itself."""
-    counters = np.zeros((len(positions), _WORDS_PER_AES_BLOCK), dtype=">u8")
-    counters[:, 1] = positions // _WORDS_PER_AES_BLOCK
-    cipher = Cipher(algorithms.AES(key.secret), modes.ECB())  # noqa: S305 - of counters, which is counter mode
-    stream = np.frombuffer(cipher.encryptor().update(counters.tobytes()), dtype="<u8").reshape(counters.shape)
-    words: NDArray[np.uint64] = stream[np.arange(len(positions)), positions % _WORDS_PER_AES_BLOCK]
+    cipher = Cipher(algorithms.AES(key.secret), modes.ECB()).encryptor()  # noqa: S305 - of counters: counter mode
+    words = np.empty(len(positions), np.uint64)
+    counters = np.zeros((min(len(positions), _TILE), _WORDS_PER_AES_BLOCK), dtype=">u8")
+    for start in range(0, len(positions), _TILE):
+        tile = positions[start : start + _TILE]
+        counters[: len(tile), 1] = tile >> 1
+        stream = np.frombuffer(cipher.update(counters[: len(tile)].reshape(-1).view(np.uint8).data), dtype="<u8")
+        words[start : start + _TILE] = stream[_WORDS_PER_AES_BLOCK * np.arange(len(tile)) + (tile & 1)]
     return words
 
 

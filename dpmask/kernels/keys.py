@@ -78,7 +78,10 @@ def _mix(words: Words, spare: Words) -> None:
 def float_words(values: NDArray[np.float64]) -> Words:
     """Whole numbers as the integers they are, others by their bits; anything where a value is missing."""
     with np.errstate(invalid="ignore"):
-        whole = (np.rint(values) == values) & (np.abs(values) < _WHOLE_LIMIT)
+        whole = np.rint(values) == values
+        if not whole.any():
+            return values.view(np.uint64) ^ _FRACTION
+        whole &= np.abs(values) < _WHOLE_LIMIT
         integers = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64)
     return np.where(whole, integers, values.view(np.uint64) ^ _FRACTION)
 

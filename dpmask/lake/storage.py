@@ -151,8 +151,11 @@ class Place:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(self.path) else b""
 
     @contextmanager
-    def replaced(self, mode: int | None = None) -> Iterator[Any]:
-        """A file to write to that takes this place when the block ends well: a reader sees the old bytes or the new."""
+    def replaced(self, mode: int | None = None, *, settled: bool = True) -> Iterator[Any]:
+        """A file to write to that takes this place when the block ends well: a reader sees the old bytes or the new.
+
+        One that need not be ``settled`` may be damaged if the machine goes down: who reads it after that must check it.
+        """
         with storage_errors(self, writing=True):
             if not self.local:
                 with _upload(self.fs, self.path) as file:
@@ -162,9 +165,11 @@ class Place:
             with local_files.temporary(self.path, mode) as (file, temporary):
                 yield file
                 file.flush()
-                local_files.settle(temporary)
+                if settled:
+                    local_files.settle(temporary)
                 os.replace(temporary, self.path)
-            local_files.settle(os.path.dirname(self.path))
+            if settled:
+                local_files.settle(os.path.dirname(self.path))
 
     def write(self, data: Any, mode: int | None = None) -> None:
         """Write the file whole, a local one with these rights."""

@@ -20,7 +20,7 @@ from dpmask.engine.tasks import Position
 from dpmask.errors import InputError
 from dpmask.lake.reading import Rows, open_parquet
 from dpmask.lake.storage import Place
-from dpmask.lake.writing import reordered, write_positions, write_rows
+from dpmask.lake.writing import DamageCheck, reordered, write_positions, write_rows
 
 Positions = NDArray[np.int64] | None
 """Those that the records of a block have in the source; None where no record of the source was dropped."""
@@ -33,6 +33,7 @@ class StagedFile(NamedTuple):
     rows: int
     bytes: int
     sha256: str
+    """Of what it will be made from, a ``DamageCheck``."""
     nulls: dict[str, int]
 
 
@@ -62,10 +63,20 @@ class Folder(ABC):
 
 def same_bytes(place: Place, sha256: str) -> bool:
     """Whether a file is there and has this hash."""
+    return _has_digest(place, hashlib.sha256(), sha256)
+
+
+def undamaged(place: Place, digest: str) -> bool:
+    """Whether a file of pieces is there as it was written."""
+    return _has_digest(place, DamageCheck(), digest)
+
+
+def _has_digest(place: Place, check: Any, digest: str) -> bool:
     try:
-        return hashlib.sha256(place.map()).hexdigest() == sha256
+        check.update(place.map())
     except InputError:
         return False
+    return bool(check.hexdigest() == digest)
 
 
 def part_name(number: int) -> str:
@@ -77,7 +88,7 @@ def write_part(rows: Rows, name: str, staging: Place) -> StagedFile:
     """Write a file of the release."""
     nulls = {column: rows.column(column).null_count for column in rows.schema.names}
     written = write_rows(rows, staging / name)
-    return StagedFile(name, rows.num_rows, written.bytes, written.sha256, nulls)
+    return StagedFile(name, rows.num_rows, written.bytes, written.digest, nulls)
 
 
 def source_positions(position: Position, rows: int, positions: Positions) -> NDArray[np.int64]:

@@ -33,6 +33,7 @@ from dpmask.release.folder import (
     put_back,
     same_bytes,
     source_positions,
+    undamaged,
     write_part,
 )
 from dpmask.table.dropping import POSITION, rows_with_positions
@@ -66,7 +67,11 @@ class ShuffledFiles(Folder):
         placed = rows_with_positions(rows, source_positions(position, rows.num_rows, positions))
         cut = reordered(placed, np.argsort(files, kind="stable"))
         written = write_pieces(cut, np.bincount(files, minlength=self.files).tolist(), self.staging / name)
-        return StagedFile(name, rows.num_rows, written.bytes, written.sha256, {})
+        return StagedFile(name, rows.num_rows, written.bytes, written.digest, {})
+
+    def still_there(self, file: StagedFile, position: Position, positions: Positions) -> bool:
+        """Whether a block that an earlier run wrote is there as it was."""
+        return undamaged(self.staging / file.name, file.sha256)
 
     def content(self, position: Position, rows: int) -> Any:
         """What reads a block again, every record back at its position."""

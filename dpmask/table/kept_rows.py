@@ -60,7 +60,7 @@ def _keep(known: KnownPeople, columns: tuple[str, ...], place: Place, rows: Rows
     arrays += [_plain(rows.column(name)) for name in columns]
     kept = pa.table(arrays, names=[*_PERSON, *columns])
     name = f"{place.path.rsplit('/', 1)[-1]}-{position.number:05d}.parquet"
-    return KeptFile(name, write_rows(kept, place.parent / name).sha256, rows.num_rows)
+    return KeptFile(name, write_rows(kept, place.parent / name).digest, rows.num_rows)
 
 
 def _plain(column: Any) -> Any:

@@ -44,7 +44,8 @@ def column_words(rows: Rows, column: str) -> tuple[list[Words], NDArray[np.bool_
     """One or more words for each value of a column, the same for the same value, and where it is missing, if it is."""
     if pa.types.is_floating(rows.schema.field(column).type):
         values = floats(rows, column)
-        return [float_words(values)], np.isnan(values)
+        absent = np.isnan(values)
+        return [float_words(values)], absent if absent.any() else None
     array = rows.column(column).combine_chunks()
     return _words(array), missing(rows, column) if array.null_count else None
 

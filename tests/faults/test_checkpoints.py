@@ -80,11 +80,11 @@ def test_a_folder_made_for_a_file_that_was_not_written(place, monkeypatch, resum
     place.lake()
     write = Place.replaced
 
-    def full(self, *mode):
+    def full(self, *mode, **settled):
         if "/persisted/" in self.path:
             Place(self.path.rpartition("/")[0]).make_private()
             raise StorageError("no space is left there")
-        return write(self, *mode)
+        return write(self, *mode, **settled)
 
     with monkeypatch.context() as broken, limits(tries=1):
         broken.setattr(Place, "replaced", full)

@@ -45,11 +45,11 @@ def test_after_storage_failed_for_a_while(lake, monkeypatch, limit):
     limit(retry_seconds=0.0)
     replaced, fails, failed = Place.replaced, iter([True, False, True]), []
 
-    def flaky(self, *mode):
+    def flaky(self, *mode, **settled):
         if self.path.endswith((".arrow", ".parquet")) and next(fails, False):
             failed.append(self.path)
             raise StorageError("down")
-        return replaced(self, *mode)
+        return replaced(self, *mode, **settled)
 
     monkeypatch.setattr(Place, "replaced", flaky)
     assert lake.run(target="again", private="p2", measure=MEASURE).code == 0

@@ -102,3 +102,12 @@ def test_one_corrected_value_gives_all_records_other_noise():
     assert noise[0].equals(noise[2])
     # 1000 pairs: five standard errors of a correlation of 0
     assert abs(np.corrcoef(noise[0], noise[1])[0, 1]) < 5 / np.sqrt(1000)
+
+
+def test_tiles_of_a_block_make_no_difference(monkeypatch):
+    values = np.random.default_rng(0).normal(size=1000)
+    values[::7], values[::11] = np.rint(values[::7]), np.nan
+    frame = pd.DataFrame({"a": values, "b": values + 0.5})
+    whole = bound_key(KEY, as_table(frame, "test"), ["a", "b"])
+    monkeypatch.setattr("dpmask.table.content._TILE", 64)
+    assert bound_key(KEY, as_table(frame, "test"), ["a", "b"]) == whole

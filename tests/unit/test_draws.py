@@ -57,6 +57,11 @@ def test_draws_at_any_positions_are_the_records_own(first):
     np.testing.assert_array_equal(uniforms_at(KEY, positions), record_uniforms(KEY, first, 1001)[positions - first])
 
 
+def test_draws_at_more_positions_than_a_tile_has():
+    positions = np.random.default_rng(0).permutation(70_001)
+    np.testing.assert_array_equal(words_at(KEY, positions), record_words(KEY, 0, 70_001)[positions])
+
+
 def test_draws_at_no_or_one_position():
     assert len(words_at(KEY, np.empty(0, np.int64))) == len(uniforms_at(KEY, np.empty(0, np.int64))) == 0
     assert uniforms_at(KEY, np.array([5])).tolist() == record_uniforms(KEY, 5, 1).tolist()
