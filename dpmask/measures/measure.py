@@ -15,6 +15,7 @@ from enum import Flag, auto
 from functools import wraps
 from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 
+from dpmask.docstrings import completed
 from dpmask.errors import JobError
 from dpmask.kernels.warm_up import NO_KERNELS, KernelUse
 from dpmask.measures import find_measure
@@ -45,6 +46,12 @@ class Need(Flag):
         if self & (Need.QUANTILES | Need.BINS):
             return 3
         return 2 if self & Need.STEPS else 1
+
+
+_PAIRED = "The tables: frames are paired by index, lakes by position."
+_UNPAIRED = "The tables: pandas or Dask frames, or lakes. Their records need not be paired."
+_COLUMNS, _ANY_COLUMNS = "The numeric columns to compare.", "The columns to compare, numbers or categories."
+_WEIGHT = "The column of survey weights, of each table its own; in a job that of the role, otherwise none by default."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +93,21 @@ class Measure(Generic[Found]):
         """Refuse, at import, a measure that lacks what others ask it for."""
         if (self.needs is Need.NOTHING) != (self.from_summary is None):
             raise TypeError(f"{self.name}: a Measure gives needs and from_summary together, or neither.")
-        if not inspect.getdoc(self.function):
+        if not self.function.__doc__:
             raise TypeError(f"{self.name}: the function of a Measure has a docstring, which is its help.")
+        parameters = inspect.signature(self.function).parameters
+        self.function.__doc__ = completed(self.function.__doc__, parameters, self._shared_texts(), self.result)
+
+    def _shared_texts(self) -> dict[str, str]:
+        """What parameters mean that its docstring leaves to others."""
+        of_pairs = bool(self.needs & Need.DISTANCES) if self.needs else self.paired
+        return {
+            "original, masked": _PAIRED if of_pairs else _UNPAIRED,
+            "columns": _ANY_COLUMNS if self.takes_categories else _COLUMNS,
+            "clusters": "How many clusters.",
+            "weight": _WEIGHT,
+            "weighted": "Whether weights are taken.",
+        }
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 
+from dpmask.docstrings import parameter_texts
 from dpmask.engine.collection import itself
 from dpmask.errors import DpmaskError
 from dpmask.guide import page
@@ -157,9 +158,9 @@ def _refusal(measure: Measure[Any], case: str, tables: tuple[Frame, Frame], give
 
 
 def _check_documented(measure: Measure[Any]) -> None:
-    text = inspect.getdoc(measure.function) or ""
-    for name in measure.parameters:
-        _require(name in text, measure, f"the docstring does not describe {name}")
+    described = ", ".join(parameter_texts(measure.function.__doc__ or "")).split(", ")
+    for name in inspect.signature(measure.function).parameters:
+        _require(name in described, measure, f"the docstring does not describe {name}")
     if measure.name in MEASURES:
         _require(page(measure.name).startswith(f"# {measure.name}"), measure, "the guide's page has another title")
 

@@ -11,7 +11,7 @@ import dpmask
 
 ROOT = Path(dpmask.__file__).parent
 LAYERS = [
-    {"errors", "registry"},
+    {"docstrings", "errors", "registry"},
     {"parameters", "results", "kernels"},
     {"engine"},
     {"lake"},

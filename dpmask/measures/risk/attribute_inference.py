@@ -114,8 +114,6 @@ def attribute_inference(
 
     Parameters
     ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
     columns
         The numeric columns that the intruder knows.
     target
@@ -126,11 +124,6 @@ def attribute_inference(
         How close a number must be to count as inferred, in standard deviations.
     seed
         Chooses the persons.
-
-    Returns
-    -------
-    AttributeInference
-        The rate, what it is without the person's own record, and the excess of one over the other.
 
     Examples
     --------

@@ -148,11 +148,6 @@ def differencing(
     k
         Fewer people than so many are few.
 
-    Returns
-    -------
-    Differencing
-        The worst attack and each one's own share; ``parts`` has the shares by column and release.
-
     Examples
     --------
     >>> import dpmask, pandas

@@ -209,8 +209,6 @@ def groups(
 
     Parameters
     ----------
-    original, masked
-        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
     quasi
         One quasi-identifier, a list of columns, or several, a list of lists; in a job, by default the columns declared
         quasi.
@@ -234,11 +232,6 @@ def groups(
     least_distinct, most_confidence, most_closeness
         Records in groups with fewer different sensitive values, a larger confidence or a larger t than this are
         counted in ``uniform``, ``inferred`` and ``distant``.
-
-    Returns
-    -------
-    GroupRisk
-        The worst of all quasi-identifiers, and each one's own numbers in ``parts``.
 
     Examples
     --------

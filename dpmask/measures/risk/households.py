@@ -137,8 +137,6 @@ def households(
 
     Parameters
     ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
     household
         The column of the original that numbers households; in a job, by default the one declared so.
     columns

@@ -120,18 +120,6 @@ class IntervalDisclosure(Risk):
 def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str]) -> IntervalDisclosure:
     """How often an original value lies close to its masked value.
 
-    Parameters
-    ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
-    columns
-        The numeric columns to compare.
-
-    Returns
-    -------
-    IntervalDisclosure
-        The shares by standard deviation, by rank and jointly, and each column's own in ``parts``.
-
     Examples
     --------
     >>> import dpmask, pandas

@@ -109,8 +109,6 @@ def known_records(
 
     Parameters
     ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
     columns
         The numeric columns that are recovered.
     known
@@ -123,11 +121,6 @@ def known_records(
         How many of the other records are attacked.
     seed
         Chooses the records known, and those attacked.
-
-    Returns
-    -------
-    KnownRecords
-        The shares recovered by the best map, and its error; those of each map and number known in ``parts``.
 
     Examples
     --------

@@ -89,23 +89,14 @@ def cluster_distance(
 
     Parameters
     ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
     columns
         The numeric columns to cluster by.
-    clusters
-        How many clusters.
     fuzziness, entropy, starts, shift
         As of ``dpmask.FuzzyCMeans``.
     tolerance, masked_tolerance
         The paper's kappa of the original and of the masked table, by default the same.
     seed
         Chooses the starts.
-
-    Returns
-    -------
-    ClusterDistance
-        The distance of memberships a record, and every variant in ``parts``.
 
     Examples
     --------

@@ -154,10 +154,6 @@ def consistency(original: Frame, masked: Frame, *, columns: Sequence[str], rules
 
     Parameters
     ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
-    columns
-        The numeric columns to compare.
     rules
         Edit rules over these columns, such as "net + tax = gross" or "if status = single then spouse_wage = 0".
 

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpmask.errors import InputError, JobError
-from dpmask.measures.measure import Measure, Need
-from dpmask.measures.utility.summary import Summary, summarised
-from dpmask.measures.utility.weights import WeightedLoss, check_weight, one_weight
+from dpmask.measures.measure import Need
+from dpmask.measures.utility.of_summary import of_summary, summary_measure
+from dpmask.measures.utility.summary import Summary
+from dpmask.measures.utility.weights import WeightedLoss, check_weight
 from dpmask.results import Term
 from dpmask.table.checks import require_spread, require_values
 from dpmask.table.columns import require_numeric
-from dpmask.table.table import Frame
 
 _WHO = "correlations"
 _LEAST_COLUMNS = 2
@@ -46,45 +46,6 @@ class CorrelationChange(WeightedLoss):
         )
 
 
-def correlations(
-    original: Frame,
-    masked: Frame,
-    *,
-    columns: Sequence[str],
-    weight: str | Sequence[str] | None = None,
-    weighted: bool = True,
-) -> CorrelationChange:
-    """Changes of the correlations between two or more numeric columns.
-
-    Parameters
-    ----------
-    original, masked
-        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
-    columns
-        Two or more numeric columns.
-    weight
-        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
-    weighted
-        Whether weights are taken.
-
-    Returns
-    -------
-    CorrelationChange
-        The mean and the largest change, and that of each pair of columns in ``parts``.
-
-    Examples
-    --------
-    >>> import dpmask, pandas
-    >>> original = pandas.DataFrame({"net": [1.0, 2.0, 3.0], "tax": [2.0, 4.0, 6.0]})
-    >>> masked = pandas.DataFrame({"net": [1.0, 2.0, 3.0], "tax": [2.0, 6.0, 4.0]})
-    >>> round(dpmask.utility.correlations(original, masked, columns=["net", "tax"]).value, 4)
-    0.5
-    """
-    _require_two(columns)
-    one = one_weight(weight, _WHO, weighted=weighted)
-    return _from_summary(summarised(original, masked, columns, Need.MOMENTS, _WHO, one))
-
-
 def _check(schema: Any, *, columns: Sequence[str], weight: Any = None, weighted: bool = True) -> None:
     _require_two(columns)
     check_weight(schema, weight, _WHO, weighted=weighted)
@@ -96,7 +57,18 @@ def _require_two(columns: Sequence[str]) -> None:
         raise JobError(f"{_WHO}: columns must be two or more different columns; got {len(columns)}.")
 
 
-def _from_summary(found: Summary) -> CorrelationChange:
+@of_summary(Need.MOMENTS, _require_two)
+def correlations(found: Summary) -> CorrelationChange:
+    """Changes of the correlations between two or more numeric columns.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> original = pandas.DataFrame({"net": [1.0, 2.0, 3.0], "tax": [2.0, 4.0, 6.0]})
+    >>> masked = pandas.DataFrame({"net": [1.0, 2.0, 3.0], "tax": [2.0, 6.0, 4.0]})
+    >>> round(dpmask.utility.correlations(original, masked, columns=["net", "tax"]).value, 4)
+    0.5
+    """
     _require_two(found.numbers)
     before, after = found.before, found.after
     require_spread(before.moments, found.numbers, _WHO)
@@ -114,13 +86,4 @@ def _from_summary(found: Summary) -> CorrelationChange:
     return CorrelationChange(value=float(sizes.mean()), largest=float(sizes.max()), parts=parts, **found.weighed)
 
 
-MEASURE = Measure(
-    function=correlations,
-    result=CorrelationChange,
-    roles={"weight": "weight"},
-    least_columns=_LEAST_COLUMNS,
-    check=_check,
-    varied=True,
-    needs=Need.MOMENTS,
-    from_summary=_from_summary,
-)
+MEASURE = summary_measure(correlations, CorrelationChange, check=_check, varied=True, least_columns=_LEAST_COLUMNS)

@@ -6,7 +6,6 @@ Unlike total variation it weighs a change by how rare the value was: values that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,11 +13,10 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats
 from dpmask.measures.measure import Need
+from dpmask.measures.utility.of_summary import of_summary
 from dpmask.measures.utility.shares import WORSE, ShareDistance, share_distance, share_measure
-from dpmask.measures.utility.summary import Summary, summarised
-from dpmask.measures.utility.weights import one_weight
+from dpmask.measures.utility.summary import Summary
 from dpmask.results import Term
-from dpmask.table.table import Frame
 
 _WHO = "hellinger"
 
@@ -43,31 +41,9 @@ class HellingerDistance(ShareDistance):
         )
 
 
-def hellinger(
-    original: Frame,
-    masked: Frame,
-    *,
-    columns: Sequence[str],
-    weight: str | Sequence[str] | None = None,
-    weighted: bool = True,
-) -> HellingerDistance:
+@of_summary(Need.BINS)
+def hellinger(found: Summary) -> HellingerDistance:
     """Hellinger distances between columns before and after masking.
-
-    Parameters
-    ----------
-    original, masked
-        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
-    columns
-        The columns to compare, numbers or categories.
-    weight
-        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
-    weighted
-        Whether weights are taken.
-
-    Returns
-    -------
-    HellingerDistance
-        The mean and the largest distance of a column, and each column's own in ``parts``.
 
     Examples
     --------
@@ -77,11 +53,6 @@ def hellinger(
     >>> round(dpmask.utility.hellinger(original, masked, columns=["region"]).value, 4)
     0.3827
     """
-    one = one_weight(weight, _WHO, weighted=weighted)
-    return _from_summary(summarised(original, masked, columns, Need.BINS, _WHO, one))
-
-
-def _from_summary(found: Summary) -> HellingerDistance:
     return share_distance(HellingerDistance, _between, found, _WHO)
 
 
@@ -89,4 +60,4 @@ def _between(p: Floats, q: Floats) -> float:
     return float(np.sqrt(0.5) * np.linalg.norm(np.sqrt(p) - np.sqrt(q)))  # 1 - sum sqrt(pq), without cancellation
 
 
-MEASURE = share_measure(hellinger, HellingerDistance, _from_summary)
+MEASURE = share_measure(hellinger, HellingerDistance)

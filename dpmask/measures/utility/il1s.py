@@ -26,7 +26,7 @@ _NEEDS = Need.DISTANCES | Need.MOMENTS
 
 @dataclass(frozen=True, kw_only=True)
 class StandardisedLoss(Loss):
-    """The mean over the columns, and each column's own value."""
+    """``value`` is the mean over the columns; ``parts`` has each column's own."""
 
     about: ClassVar[Term] = Term(
         "The mean of |x - x'| / (sqrt(2) S) over records, S the standard deviation of the original column, divided by "
@@ -45,18 +45,6 @@ class StandardisedLoss(Loss):
 
 def il1s(original: Frame, masked: Frame, *, columns: Sequence[str]) -> StandardisedLoss:
     """IL1s: how far values moved, in units of sqrt(2) standard deviations.
-
-    Parameters
-    ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
-    columns
-        The numeric columns to compare.
-
-    Returns
-    -------
-    StandardisedLoss
-        The mean over the columns, and each column's own value in ``parts``.
 
     Examples
     --------

@@ -9,7 +9,6 @@ table. Missing values are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,12 +17,12 @@ import numpy as np
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.order.float_order import Positions
 from dpmask.kernels.warm_up import ORDER
-from dpmask.measures.measure import Measure, Need
+from dpmask.measures.measure import Need
+from dpmask.measures.utility.of_summary import of_summary, summary_measure
 from dpmask.measures.utility.quantile_search import Steps
-from dpmask.measures.utility.summary import Summary, summarised
-from dpmask.measures.utility.weights import WeightedLoss, one_weight
+from dpmask.measures.utility.summary import Summary
+from dpmask.measures.utility.weights import WeightedLoss
 from dpmask.results import Term
-from dpmask.table.table import Frame
 
 _WHO = "kolmogorov_smirnov"
 
@@ -52,31 +51,9 @@ class KolmogorovSmirnov(WeightedLoss):
         )
 
 
-def kolmogorov_smirnov(
-    original: Frame,
-    masked: Frame,
-    *,
-    columns: Sequence[str],
-    weight: str | Sequence[str] | None = None,
-    weighted: bool = True,
-) -> KolmogorovSmirnov:
+@of_summary(Need.STEPS)
+def kolmogorov_smirnov(found: Summary) -> KolmogorovSmirnov:
     """The Kolmogorov-Smirnov distances between numeric columns before and after masking.
-
-    Parameters
-    ----------
-    original, masked
-        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
-    columns
-        The numeric columns to compare.
-    weight
-        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
-    weighted
-        Whether weights are taken.
-
-    Returns
-    -------
-    KolmogorovSmirnov
-        The largest distance of a column and its bound, and each column's own in ``parts``.
 
     Examples
     --------
@@ -86,11 +63,6 @@ def kolmogorov_smirnov(
     >>> dpmask.utility.kolmogorov_smirnov(original, masked, columns=["income"]).value
     0.25
     """
-    one = one_weight(weight, _WHO, weighted=weighted)
-    return _from_summary(summarised(original, masked, columns, Need.STEPS, _WHO, one))
-
-
-def _from_summary(found: Summary) -> KolmogorovSmirnov:
     sizes = found.sizes(_WHO)
     parts, upper = {}, 0.0
     for name, one, both in zip(found.numbers, found.steps, sizes, strict=True):
@@ -113,11 +85,4 @@ def _shares(positions: Positions, size: int) -> tuple[Floats, Floats]:
     return left, at
 
 
-MEASURE = Measure(
-    function=kolmogorov_smirnov,
-    result=KolmogorovSmirnov,
-    roles={"weight": "weight"},
-    needs=Need.STEPS,
-    from_summary=_from_summary,
-    kernels=ORDER,
-)
+MEASURE = summary_measure(kolmogorov_smirnov, KolmogorovSmirnov, kernels=ORDER)

@@ -79,12 +79,8 @@ def misclassification(
 
     Parameters
     ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
     columns
         The numeric columns to cluster by.
-    clusters
-        How many clusters.
     standardise
         Cluster each table in standard deviations of its own columns. A rotation keeps distances in the units it was
         made in: turn it off where columns were rotated.
@@ -93,16 +89,11 @@ def misclassification(
     seed
         Chooses the starts.
 
-    Returns
-    -------
-    Misclassification
-        The share of records that changed cluster, and the error of the clusters' sizes.
-
     Examples
     --------
     >>> import dpmask, pandas
     >>> original = pandas.DataFrame({"income": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0]})
-    >>> masked = pandas.DataFrame({"income": [1.0, 2.0, 12.0, 11.0, 12.0, 13.0]})
+    >>> masked = original.replace(3.0, 12.0)
     >>> round(dpmask.utility.misclassification(original, masked, columns=["income"], clusters=2).value, 4)
     0.1667
     """

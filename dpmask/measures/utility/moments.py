@@ -6,18 +6,17 @@ pass over each table. Values that are missing are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from dpmask.measures.measure import Measure, Need
-from dpmask.measures.utility.summary import Summary, summarised
-from dpmask.measures.utility.weights import WeightedLoss, one_weight
+from dpmask.measures.measure import Need
+from dpmask.measures.utility.of_summary import of_summary, summary_measure
+from dpmask.measures.utility.summary import Summary
+from dpmask.measures.utility.weights import WeightedLoss
 from dpmask.results import Term
 from dpmask.table.checks import require_spread, require_values
-from dpmask.table.table import Frame
 
 _WHO = "moments"
 
@@ -47,31 +46,9 @@ class MomentChange(WeightedLoss):
         )
 
 
-def moments(
-    original: Frame,
-    masked: Frame,
-    *,
-    columns: Sequence[str],
-    weight: str | Sequence[str] | None = None,
-    weighted: bool = True,
-) -> MomentChange:
+@of_summary(Need.MOMENTS)
+def moments(found: Summary) -> MomentChange:
     """Changes of the means and variances of numeric columns.
-
-    Parameters
-    ----------
-    original, masked
-        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
-    columns
-        The numeric columns to compare.
-    weight
-        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
-    weighted
-        Whether weights are taken.
-
-    Returns
-    -------
-    MomentChange
-        The mean and the largest changes, and each column's own in ``parts``.
 
     Examples
     --------
@@ -81,11 +58,6 @@ def moments(
     >>> round(dpmask.utility.moments(original, masked, columns=["income"]).variances, 4)
     0.75
     """
-    one = one_weight(weight, _WHO, weighted=weighted)
-    return _from_summary(summarised(original, masked, columns, Need.MOMENTS, _WHO, one))
-
-
-def _from_summary(found: Summary) -> MomentChange:
     before, after = found.before.moments, found.after.moments
     require_spread(before, found.numbers, _WHO)
     require_values(after, found.numbers, _WHO)
@@ -99,11 +71,4 @@ def _from_summary(found: Summary) -> MomentChange:
     return MomentChange(value=float(sizes.mean()), means=largest[0], variances=largest[1], parts=parts, **found.weighed)
 
 
-MEASURE = Measure(
-    function=moments,
-    result=MomentChange,
-    roles={"weight": "weight"},
-    varied=True,
-    needs=Need.MOMENTS,
-    from_summary=_from_summary,
-)
+MEASURE = summary_measure(moments, MomentChange, varied=True)

@@ -94,12 +94,8 @@ def partition_agreement(
 
     Parameters
     ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
     columns
         The columns to cluster by, of any type; in a job, by default those declared quasi.
-    clusters
-        How many clusters.
     algorithm, recluster
         How the original is clustered, and the masked table if another way: ``bisecting_kmeans`` or ``kmeans``.
     values
@@ -109,17 +105,12 @@ def partition_agreement(
     seed
         Chooses the starts.
 
-    Returns
-    -------
-    PartitionAgreement
-        F-measure, match point and adjusted Rand index; 1 means the same clusters.
-
     Examples
     --------
     >>> import dpmask, pandas
-    >>> original = pandas.DataFrame({"income": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0]})
-    >>> masked = pandas.DataFrame({"income": [1.0, 2.0, 12.0, 11.0, 12.0, 13.0]})
-    >>> round(dpmask.utility.partition_agreement(original, masked, columns=["income"], clusters=2).value, 4)
+    >>> original = pandas.DataFrame({"age": [21, 22, 23, 61, 62, 63], "work": list("yyynnn")})
+    >>> masked = original.assign(age=[21, 22, 62, 61, 62, 63], work=list("yynnnn"))
+    >>> round(dpmask.utility.partition_agreement(original, masked, columns=["age", "work"], clusters=2).value, 4)
     0.8286
     """
     _require(algorithm, recluster, values, clusters)

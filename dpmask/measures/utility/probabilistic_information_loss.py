@@ -94,21 +94,8 @@ def probabilistic_information_loss(
 
     Parameters
     ----------
-    original, masked
-        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
-    columns
-        The numeric columns to compare.
     n_ref
         The sample size that ``at_reference`` is for.
-    weight
-        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
-    weighted
-        Whether weights are taken.
-
-    Returns
-    -------
-    ProbabilisticLoss
-        The mean over five groups of statistics, for the table's own size and for ``n_ref`` records.
 
     Examples
     --------

@@ -91,11 +91,6 @@ def propensity(
     seed
         Chooses these records.
 
-    Returns
-    -------
-    Propensity
-        pMSE, what is expected of it without any difference, and their ratio.
-
     Examples
     --------
     >>> import dpmask, pandas

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, TypeVar
 
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.warm_up import ORDER
-from dpmask.measures.measure import Measure, Need
+from dpmask.measures.measure import Measure
+from dpmask.measures.utility.of_summary import SummaryLoss, summary_measure
 from dpmask.measures.utility.summary import Summary
 from dpmask.measures.utility.weights import WeightedLoss, check_weight
 from dpmask.table.row_keys import require_groupable
@@ -44,20 +45,9 @@ def share_distance(
     return kind(value=sum(parts.values()) / len(parts), largest=max(parts.values()), parts=parts, **found.weighed)
 
 
-def share_measure(
-    function: Callable[..., Distance], kind: type[Distance], from_summary: Callable[[Summary], Distance]
-) -> Measure[Distance]:
+def share_measure(function: SummaryLoss[Distance], kind: type[Distance]) -> Measure[Distance]:
     """A measure of such distances."""
-    check = partial(_check, function.__name__)
-    return Measure(
-        function=function,
-        result=kind,
-        roles={"weight": "weight"},
-        check=check,
-        needs=Need.BINS,
-        from_summary=from_summary,
-        kernels=ORDER,
-    )
+    return summary_measure(function, kind, check=partial(_check, function.__name__), kernels=ORDER)
 
 
 def _check(who: str, schema: Any, *, columns: Sequence[str], weight: Any = None, weighted: bool = True) -> None:

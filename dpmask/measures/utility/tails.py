@@ -97,21 +97,8 @@ def tails(
 
     Parameters
     ----------
-    original, masked
-        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
-    columns
-        The numeric columns to compare.
     share
         The share of the values that count as the largest.
-    weight
-        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
-    weighted
-        Whether weights are taken.
-
-    Returns
-    -------
-    Tails
-        The largest change, and each column's shares before and after.
 
     Examples
     --------

@@ -6,7 +6,6 @@ share of records that would have to change for the two distributions to be one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,11 +13,10 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats
 from dpmask.measures.measure import Need
+from dpmask.measures.utility.of_summary import of_summary
 from dpmask.measures.utility.shares import WORSE, ShareDistance, share_distance, share_measure
-from dpmask.measures.utility.summary import Summary, summarised
-from dpmask.measures.utility.weights import one_weight
+from dpmask.measures.utility.summary import Summary
 from dpmask.results import Term
-from dpmask.table.table import Frame
 
 _WHO = "total_variation"
 
@@ -43,31 +41,9 @@ class TotalVariation(ShareDistance):
         )
 
 
-def total_variation(
-    original: Frame,
-    masked: Frame,
-    *,
-    columns: Sequence[str],
-    weight: str | Sequence[str] | None = None,
-    weighted: bool = True,
-) -> TotalVariation:
+@of_summary(Need.BINS)
+def total_variation(found: Summary) -> TotalVariation:
     """Total variation distances between columns before and after masking.
-
-    Parameters
-    ----------
-    original, masked
-        The tables: pandas or Dask frames, or lakes. Their records need not be paired.
-    columns
-        The columns to compare, numbers or categories.
-    weight
-        The column of survey weights, of each table its own; in a job that of the role, otherwise none by default.
-    weighted
-        Whether weights are taken.
-
-    Returns
-    -------
-    TotalVariation
-        The mean and the largest distance of a column, and each column's own in ``parts``.
 
     Examples
     --------
@@ -77,11 +53,6 @@ def total_variation(
     >>> round(dpmask.utility.total_variation(original, masked, columns=["region"]).value, 4)
     0.25
     """
-    one = one_weight(weight, _WHO, weighted=weighted)
-    return _from_summary(summarised(original, masked, columns, Need.BINS, _WHO, one))
-
-
-def _from_summary(found: Summary) -> TotalVariation:
     return share_distance(TotalVariation, _between, found, _WHO)
 
 
@@ -89,4 +60,4 @@ def _between(p: Floats, q: Floats) -> float:
     return float(0.5 * np.abs(p - q).sum())
 
 
-MEASURE = share_measure(total_variation, TotalVariation, _from_summary)
+MEASURE = share_measure(total_variation, TotalVariation)

@@ -116,16 +116,12 @@ def totals(
 
     Parameters
     ----------
-    original, masked
-        The tables: frames are paired by index, lakes by position.
     columns
         The numeric columns to total.
     by
         Columns that make domains: "sex", {"age": [15, 25, 65]} for bands; by default the whole table is one.
     weight
         The column of survey weights; in a job that of the role, otherwise none by default.
-    weighted
-        Whether weights are taken.
     fewest
         Totals of domains in which fewer records have a value are shown, and not judged.
 
