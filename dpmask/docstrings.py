@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable, Mapping
-from textwrap import indent
+from textwrap import dedent, indent
 
 _HEAD = "Parameters\n----------\n"
 _RETURNS, _EXAMPLES = "Returns\n-------\n", "Examples\n--------\n"
@@ -14,9 +14,10 @@ _SECTION = re.compile(r"^\w+\n---+$", re.MULTILINE)
 
 
 def parameter_texts(text: str) -> dict[str, str]:
-    """The entries of a numpydoc docstring: names, as they head the entry, and what follows, indented."""
+    """What a numpydoc docstring says of its parameters, by the names that head each entry."""
     _, _, after = inspect.cleandoc(text).partition(_HEAD)
-    return dict(_ENTRY.findall(after.partition("\n\n")[0] + "\n"))
+    entries = _ENTRY.findall(after.partition("\n\n")[0] + "\n")
+    return {names: dedent(about).rstrip() for names, about in entries}
 
 
 def completed(text: str, parameters: Iterable[str], shared: Mapping[str, str], returned: type | None = None) -> str:
@@ -29,10 +30,10 @@ def completed(text: str, parameters: Iterable[str], shared: Mapping[str, str], r
         about = inspect.cleandoc(returned.__doc__ or "").partition("\n\n")[0]
         before, head, after = text.partition(_EXAMPLES)
         text = f"{before.rstrip()}\n\n{_RETURNS}{returned.__name__}\n{indent(about, '    ')}\n\n{head}{after}"
-    entries = {heading: f"    {about}\n" for heading, about in shared.items()} | parameter_texts(text)
-    heading_of = {name: heading for heading in entries for name in heading.split(", ")}
-    headings = dict.fromkeys(heading_of[name] for name in parameters if name in heading_of)
-    described = "".join(f"{heading}\n{entries[heading]}" for heading in headings)
+    entries = {**shared, **parameter_texts(text)}
+    entry_of = {name: names for names in entries for name in names.split(", ")}
+    named = dict.fromkeys(entry_of[name] for name in parameters if name in entry_of)
+    described = "".join(f"{names}\n{indent(entries[names], '    ')}\n" for names in named)
     before, head, after = text.partition(_HEAD)
     if head:
         after = after.partition("\n\n")[2]

@@ -8,6 +8,7 @@ share is a base class of theirs that names ``ABC`` among its own bases: it may l
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from html import escape
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
+from dpmask.docstrings import completed, parameter_texts
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.errors import InputError
 from dpmask.kernels.warm_up import NO_KERNELS, KernelUse
@@ -61,9 +63,12 @@ class Method(ABC, Generic[Fitted]):
     """Values of neutral parameters that were the default before, and draw as if they did not exist, too."""
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse a class without its hooks."""
+        """Refuse a class without its hooks; complete its help with what its base says of parameters."""
         super().__init_subclass__(**more)
         _require_hooks(cls, ["fit_table"], "Method")
+        shared = parameter_texts(cls.__base__.__doc__ or "") if cls.__base__ else {}
+        if shared and cls.__doc__:
+            cls.__doc__ = completed(cls.__doc__, inspect.get_annotations(cls), shared)
 
     @property
     def who(self) -> str:

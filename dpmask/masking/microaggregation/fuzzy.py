@@ -65,30 +65,17 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
 
     Parameters
     ----------
-    columns
-        The columns of numbers to mask; those of ``groups`` by default.
     k, clusters
         Expected records in a group, or the number of clusters: one of them.
     fuzziness, draw_fuzziness
         The paper's m1, of the clusters (1.1 by default), and m2, of the draws (halfway between 1 and m1).
     entropy, draw_entropy
         Instead of these, lambda1 and lambda2 (twice lambda1 by default) of the entropy model.
-    constraints
-        What holds for every released record, such as "net + tax = gross", "age >= 0" or
-        "if status = single then spouse_wage = 0".
-    groups
-        Lists of columns that are masked together, each list by itself; all columns are one by default.
     minimum_size
         No released group is smaller.
     cell_size
         The most records that are clustered together: by default 4000, or 100 k if that is more, and the whole table
         where it takes no more than 500 clusters.
-    by
-        Columns that make strata, each of which is masked by itself: "sex", or {"age": [15, 25, 65]} for bands, or
-        {"region": a taxonomy}.
-    zeros
-        "keep": zeros stay zero, and other values do not become it; "mask": they are values as any other; "auto", the
-        default: "keep" for columns of which at least 5 % are zero, unless all others are the same.
 
     Examples
     --------

@@ -44,7 +44,24 @@ _MOSTLY = 0.5
 
 
 class SharedRowsMethod(Method[Fitted], ABC):
-    """A method that masks each of its ``groups`` of columns by itself, large tables in cells."""
+    """A method that masks each of its ``groups`` of columns by itself, large tables in cells.
+
+    Parameters
+    ----------
+    columns
+        The columns of numbers to mask; those of ``groups`` by default.
+    groups
+        Lists of columns that are masked together, each list by itself; all columns are one by default.
+    constraints
+        What holds for every released record, such as "net + tax = gross", "age >= 0" or
+        "if status = single then spouse_wage = 0".
+    by
+        Columns that make strata, each of which is masked by itself: "sex", or {"age": [15, 25, 65]} for bands, or
+        {"region": a taxonomy}.
+    zeros
+        "keep": zeros stay zero, and other values do not become it; "mask": they are values as any other; "auto", the
+        default: "keep" for columns of which at least 5 % are zero, unless all others are the same.
+    """
 
     k: int | None
     groups: NameLists

@@ -53,23 +53,10 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
 
     Parameters
     ----------
-    columns
-        The columns of numbers to mask; those of ``groups`` by default.
     k
         The fewest records in a group.
-    groups
-        Lists of columns that are masked together, each list by itself; all columns are one by default.
     cell_size
         The most records that MDAV compares with each other: by default 4000, or 100 k if that is more.
-    constraints
-        What holds for every released record, such as "net + tax = gross", "age >= 0" or
-        "if status = single then spouse_wage = 0".
-    by
-        Columns that make strata, each of which is masked by itself: "sex", or {"age": [15, 25, 65]} for bands, or
-        {"region": a taxonomy}.
-    zeros
-        "keep": zeros stay zero, and other values do not become it; "mask": they are values as any other; "auto", the
-        default: "keep" for columns of which at least 5 % are zero, unless all others are the same.
     weight
         The survey weight that members of a group weigh by: weighted totals of every stratum are kept, in place of
         unweighted ones. A record that weighs most of its group shows (``dominated``).

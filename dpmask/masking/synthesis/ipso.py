@@ -53,16 +53,10 @@ class IPSO(SynthesisMethod["FittedIPSO"]):
     ----------
     variant
         "A": predictions alone; "B": with drawn residuals; "C": with residuals of exactly the same covariance.
-    dependents
-        The columns of numbers that are replaced.
-    independents
-        The columns that predict them, numbers or categories.
     weight
         The column with the number of people that a record of a survey stands for; a weighted regression is kept.
     bounds
         What holds for all released values, as "income >= 0"; the regression is then kept nearly.
-    nulls
-        "refuse", or "keep" what is missing missing; where an independent is, the dependents are missing, too.
 
     Examples
     --------

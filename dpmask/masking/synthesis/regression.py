@@ -53,10 +53,6 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
 
     Parameters
     ----------
-    dependents
-        The columns of numbers that are replaced.
-    independents
-        The columns that predict them, numbers or categories.
     clusters
         How many linear models there are.
     joint
@@ -69,8 +65,6 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
         The column with the number of people that a record of a survey stands for; sizes are counted in records.
     bounds
         What holds for all released values, as "income >= 0".
-    nulls
-        "refuse", or "keep" what is missing missing; where an independent is, the dependents are missing, too.
 
     Examples
     --------

@@ -113,7 +113,17 @@ class Synthesiser(NamedTuple):
 
 
 class SynthesisMethod(Method[Fitted], ABC):
-    """What methods share that replace ``dependents`` by what ``independents`` say of them."""
+    """What methods share that replace ``dependents`` by what ``independents`` say of them.
+
+    Parameters
+    ----------
+    dependents
+        The columns of numbers that are replaced.
+    independents
+        The columns that predict them, numbers or categories.
+    nulls
+        "refuse", or "keep" what is missing missing; where an independent is, the dependents are missing, too.
+    """
 
     dependents: Names
     independents: Names
