@@ -41,8 +41,8 @@ def map_chart(points: Sequence[SettingPoint], names: tuple[str, str], limits: Po
     losses = [one for point in points for one in point.losses]
     risks = [one for point in points for one in point.risks]
     loss, risk = _near(limits.loss, losses), _near(limits.risk, risks)
-    across = _Scale([*losses, *loss], _LEFT, _WIDTH - _PAD)
-    up = _Scale([*risks, *risk], _HEIGHT - _BELOW, _PAD)
+    across = _PixelScale([*losses, *loss], _LEFT, _WIDTH - _PAD)
+    up = _PixelScale([*risks, *risk], _HEIGHT - _BELOW, _PAD)
     marks = [*_axes(across, up, names)]
     dashed = f'stroke="{LIMIT}" stroke-width="2" stroke-dasharray="7 4"'
     marks += [f'<path d="M{_LEFT},{up(one):.1f}H{_WIDTH - _PAD}" {dashed}/>' for one in risk]
@@ -76,7 +76,7 @@ def _dot(x: float, y: float, point: SettingPoint, colour: str) -> str:
     return mark + (ring if point.set else "")
 
 
-class _Scale:
+class _PixelScale:
     """Values to pixels, from one end to the other, with a margin."""
 
     def __init__(self, values: Sequence[float], start: float, end: float) -> None:
@@ -99,7 +99,7 @@ class _Scale:
             at += 1
 
 
-def _axes(across: _Scale, up: _Scale, names: tuple[str, str]) -> Iterator[str]:
+def _axes(across: _PixelScale, up: _PixelScale, names: tuple[str, str]) -> Iterator[str]:
     bottom = _HEIGHT - _BELOW
     for value in across.ticks():
         x = across(value)

@@ -24,7 +24,7 @@ class MaskedSample(NamedTuple):
     table: Table
 
 
-class _Step(NamedTuple):
+class _MaskedStep(NamedTuple):
     """A fitted step, and the sample after it."""
 
     fitted: FittedMethod
@@ -54,14 +54,14 @@ def _seen(method: Method[Any], key: Subkey, table: Table) -> Iterator[bytes]:
     yield rows_digest(table, [name for name in names if method.drops or name in read])
 
 
-def _taken(method: Method[Any], key: Subkey, table: Table) -> _Step:
+def _taken(method: Method[Any], key: Subkey, table: Table) -> _MaskedStep:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the page has them
         fitted = method.fit(table, key=key)
-    return _Step(fitted, stored(table.masked_by(fitted)))
+    return _MaskedStep(fitted, stored(table.masked_by(fitted)))
 
 
-def _with_changes(table: Table, step: _Step) -> Table:
+def _with_changes(table: Table, step: _MaskedStep) -> Table:
     """A table with what a step changed in one that had the same in all columns that it reads."""
     kept = set(table.schema.names).difference(step.fitted.changes)
     contents = []

@@ -24,7 +24,7 @@ class TriedParameter(NamedTuple):
     why: str
 
 
-class _Candidate(NamedTuple):
+class _GoverningParameter(NamedTuple):
     """A parameter that governs a step: where it is, the job's value, or the values to try."""
 
     paths: Sequence[KeyPath]
@@ -64,36 +64,36 @@ def _steps(job: Job) -> Iterator[int]:
             yield number
 
 
-def _of_step(job: Job, number: int, step: Mapping[str, Any]) -> Iterator[_Candidate]:
+def _of_step(job: Job, number: int, step: Mapping[str, Any]) -> Iterator[_GoverningParameter]:
     path: KeyPath = ("mask", number)
     match step["method"]:
         case "fuzzy_microaggregation" | "microaggregation" as method:
             name = "k" if "k" in step else "clusters"
             if name in step:
                 why = _K if method == "fuzzy_microaggregation" else _GROUPS
-                yield _Candidate([(*path, name)], why, value=step[name], least=2)
+                yield _GoverningParameter([(*path, name)], why, value=step[name], least=2)
         case "refinement":
             yield from _of_refinement(job, step, path)
         case "regression_synthesis":
-            yield _Candidate([(*path, "clusters")], _MODELS, values=sorted({2, 3, 5, 8, step["clusters"]}))
+            yield _GoverningParameter([(*path, "clusters")], _MODELS, values=sorted({2, 3, 5, 8, step["clusters"]}))
         case "noise":
             if isinstance(step.get("scale"), int | float):
-                yield _Candidate([(*path, "scale")], _SCALE, value=step["scale"])
+                yield _GoverningParameter([(*path, "scale")], _SCALE, value=step["scale"])
         case "swapping":
             if "window" in step:
-                yield _Candidate([(*path, "window")], _WINDOW, value=step["window"], most=1)
+                yield _GoverningParameter([(*path, "window")], _WINDOW, value=step["window"], most=1)
         case "ipso":
-            yield _Candidate([(*path, "variant")], _VARIANT, values=["A", "B", "C"])
+            yield _GoverningParameter([(*path, "variant")], _VARIANT, values=["A", "B", "C"])
 
 
-def _of_refinement(job: Job, step: Mapping[str, Any], path: KeyPath) -> Iterator[_Candidate]:
+def _of_refinement(job: Job, step: Mapping[str, Any], path: KeyPath) -> Iterator[_GoverningParameter]:
     """The k of the requirement with most columns, and the number of clusters that guide."""
     requirements = enumerate(step.get("requirements", ()))
     asked = [(len(one["columns"]), -at) for at, one in requirements if isinstance(one, Mapping) and "k" in one]
     if asked:
         at = -max(asked)[1]
         place: KeyPath = (*path, "requirements", at, "k")
-        yield _Candidate([place], _GROUPS, value=step["requirements"][at]["k"], least=2)
+        yield _GoverningParameter([place], _GROUPS, value=step["requirements"][at]["k"], least=2)
     guide = step.get("guide")
     if isinstance(guide, Mapping) and "clusters" in guide:
         same: list[KeyPath] = [
@@ -102,10 +102,10 @@ def _of_refinement(job: Job, step: Mapping[str, Any], path: KeyPath) -> Iterator
             if one.get("measure") == "partition_agreement" and one.get("clusters") == guide["clusters"]
         ]
         values = sorted({4, 6, 8, guide["clusters"]})
-        yield _Candidate([(*path, "guide", "clusters"), *same], _GUIDE, values=values)
+        yield _GoverningParameter([(*path, "guide", "clusters"), *same], _GUIDE, values=values)
 
 
-def _values(one: _Candidate, times: Sequence[float]) -> list[Any]:
+def _values(one: _GoverningParameter, times: Sequence[float]) -> list[Any]:
     """Around the job's own value, as it is written there: whole numbers stay whole."""
     if one.value is None:
         return list(one.values)

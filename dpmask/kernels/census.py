@@ -68,7 +68,7 @@ class People(NamedTuple):
     weight: Floats
 
 
-class _Homes(NamedTuple):
+class _Dwellings(NamedTuple):
     """The households of a run, a value each but for ``of``: the number of each person's household."""
 
     starts: Integers
@@ -117,13 +117,13 @@ def unanswered(age: Integers, draws: Mapping[str, Floats]) -> dict[str, Flags]:
     }
 
 
-def _homes(draws: Mapping[str, Floats]) -> _Homes:
+def _homes(draws: Mapping[str, Floats]) -> _Dwellings:
     starts = _starts(draws["size"])
     sizes = np.diff(starts, append=len(draws["size"]))
     own = {name: draws[name][starts] for name in HOUSEHOLD_DRAWS}
     kind = _kinds(sizes, own["kind"])
     region = _pick(_REGION, own["region"])
-    return _Homes(
+    return _Dwellings(
         starts,
         of=np.repeat(np.arange(len(starts)), sizes),
         kind=kind,

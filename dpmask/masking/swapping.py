@@ -194,7 +194,7 @@ class FittedSwapping(FittedMethod):
         shards = np.array([shards_for(one, self.method.window, capacity) for one in sizes.tolist()])
         firsts, total = shard_firsts(shards, sizes, capacity)
         key = column_key(self.key, column, self.strata, self.method.zeros)
-        meeting = _Meeting(column, knots, self.method, shards, firsts, total, key, self.strata)
+        meeting = _PartnerLines(column, knots, self.method, shards, firsts, total, key, self.strata)
         rows, size = table.select(meeting.reads).with_positions(), _BYTES * table.rows
         moved = rows.exchange(meeting.split, _swap, total, "swapping: meet", size=size)
         back = sent_back(table, moved, joined_rows, "swapping: back", size=size)
@@ -254,7 +254,7 @@ class FittedSwapping(FittedMethod):
         ]
 
 
-class _Meeting(NamedTuple):
+class _PartnerLines(NamedTuple):
     """Where the values of one column meet their partners: each stratum on a line of its own."""
 
     column: str

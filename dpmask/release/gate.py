@@ -48,7 +48,7 @@ def is_near_unique(sizes: GroupSizes) -> bool:
     return many or sizes.distinct * _HOLDERS > sizes.records
 
 
-class Intruder(NamedTuple):
+class AttackRate(NamedTuple):
     """What one attack came to: its name, its rate and the rate's 95 % interval."""
 
     name: str
@@ -149,9 +149,9 @@ def gate_risk(
     """
     columns, linked = linkage or ((), None)
     quasi, grouped = groups or ((), None)
-    worst = max(_intruders("", linked), key=_rate, default=Intruder("guessing", 1.0 / rows, (1.0 / rows, 1.0 / rows)))
-    undoing = [Intruder(name, float(getattr(one, one.judged[0])), one.interval) for name, one in attacks.items()]
-    undoing += [Intruder(f"{name} (not tried)", 1.0, (1.0, 1.0)) for name in untried]
+    worst = max(_intruders("", linked), key=_rate, default=AttackRate("guessing", 1.0 / rows, (1.0 / rows, 1.0 / rows)))
+    undoing = [AttackRate(name, float(getattr(one, one.judged[0])), one.interval) for name, one in attacks.items()]
+    undoing += [AttackRate(f"{name} (not tried)", 1.0, (1.0, 1.0)) for name in untried]
     strongest = max(undoing, key=_rate, default=None)
     found = [*_intruders("linkage: ", linked), *undoing]
     return GateRisk(
@@ -176,18 +176,18 @@ def _worst(found: Risk | None) -> float:
     return 0.0 if found is None else float(getattr(found, found.judged[0]))
 
 
-def _rate(one: Intruder) -> float:
+def _rate(one: AttackRate) -> float:
     return one.interval[1]
 
 
-def _intruders(prefix: str, linked: Result | None) -> list[Intruder]:
+def _intruders(prefix: str, linked: Result | None) -> list[AttackRate]:
     """Every intruder of a linkage."""
     if linked is None:
         return []
     names = sorted(linked.shares, key=lambda name: name == "rate")  # the worst of all: named only if none of them is
     rates = {name: float(getattr(linked, name)) for name in names}
     return [
-        Intruder(f"{prefix}{name.replace('_', ' ')}", rate, linked.intervals.get(name, (rate, rate)))
+        AttackRate(f"{prefix}{name.replace('_', ' ')}", rate, linked.intervals.get(name, (rate, rate)))
         for name, rate in rates.items()
     ]
 

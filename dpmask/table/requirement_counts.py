@@ -79,7 +79,7 @@ def count_requirement(
     """
     limits = limits_of(requirement, columns)
     encoders = tuple(columns[name].encoder for name in requirement.sensitive)
-    tasks = [_Task(names, encoders, requirement.k, tuple(limits)) for names in requirement.sets]
+    tasks = [_CountTask(names, encoders, requirement.k, tuple(limits)) for names in requirement.sets]
     found = [one.counted(table, label, suppressed) for one in tasks]
     worst = np.max([one.worst for one in found], axis=0) if limits else np.empty(0)
     pairs = [(limit, limit.condition.sign * figure) for limit, figure in zip(limits, worst.tolist(), strict=True)]
@@ -87,7 +87,7 @@ def count_requirement(
 
 
 @dataclass(frozen=True, repr=False)
-class _Task:
+class _CountTask:
     """One set of columns, the sensitive ones beside it, and what is asked of each group."""
 
     names: tuple[str, ...]

@@ -35,12 +35,14 @@ def sample_rows(table: Table) -> Table:
 
 def _cut(content: Any, start: int, rows: int) -> Any:
     return (
-        content.cut(start, rows) if isinstance(content, LakeBlock) else content_of(partial(_Cut, start, rows), content)
+        content.cut(start, rows)
+        if isinstance(content, LakeBlock)
+        else content_of(partial(_Slice, start, rows), content)
     )
 
 
 @dataclass(frozen=True, repr=False)
-class _Cut:
+class _Slice:
     """Some rows of a block. Its repr shows none of them."""
 
     start: int

@@ -14,7 +14,6 @@ from test_refinement_models import method as with_models
 import dpmask
 from dpmask.engine.limits import limits
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.refinement import local as kernel
 from dpmask.kernels.refinement.local import column_sets
 from dpmask.masking.claims import broken_claims
 from dpmask.masking.refinement import local as search
@@ -136,10 +135,9 @@ def test_columns_that_are_kept_stay_complete():
     assert matches(masked[COLUMNS]).min() >= 3
 
 
-def test_sets_of_very_many_columns_are_small_or_all(monkeypatch):
+def test_sets_of_very_many_columns_are_small_or_all():
     assert column_sets([0, 1, 2], [1.0, 1.0, 5.0]) == [(0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2)]
-    monkeypatch.setattr(kernel, "MOST_SETS", 10)
-    assert column_sets(range(5), [1.0] * 5) == [(0,), (1,), (2,), (3,), (4,), (0, 1, 2, 3, 4)]
+    assert column_sets(range(5), [1.0] * 5, most=10) == [(0,), (1,), (2,), (3,), (4,), (0, 1, 2, 3, 4)]
 
 
 @pytest.mark.filterwarnings("ignore:TopDownRefinement")

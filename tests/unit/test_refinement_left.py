@@ -107,7 +107,7 @@ def test_a_missing_value_that_only_dropped_records_have_is_not_told():
 def test_the_last_count_is_an_error_where_it_fails(monkeypatch):
     """Not an assertion, which may be switched off."""
     frame, _ = random_case(1)
-    monkeypatch.setattr(search._Search, "_accept", lambda *_: True)
+    monkeypatch.setattr(search._Refining, "_accept", lambda *_: True)
     with pytest.raises(DpmaskError, match="last count of all groups"):
         dropping(frame, [(["town", "age"], 5)], True, 0.2)
 

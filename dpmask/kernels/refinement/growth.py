@@ -234,7 +234,7 @@ class _Growth:
         trees, boxes = self.records.trees, level.boxes
         in_two = trees.cut[boxes.nodes]
         live = np.where(in_two, level.open & (boxes.high - boxes.low > 1), trees.children[boxes.nodes] > 0)
-        candidates = _Candidates(self.records, self.rules, level, live)
+        candidates = _LevelCandidates(self.records, self.rules, level, live)
         todo, found = np.arange(len(level.ids)), []
         while len(todo):
             attributes, cuts = candidates.best(todo)
@@ -320,7 +320,7 @@ def _before(sizes: Counts, starts: Counts) -> Counts:
     return found
 
 
-class _Candidates:
+class _LevelCandidates:
     """The candidates of the regions of a level: one for each attribute, judged when it is needed."""
 
     def __init__(self, records: RegionRecords, rules: Rules, level: Level, live: Flags) -> None:

@@ -35,12 +35,12 @@ class SmallGroups(NamedTuple):
     sizes: Counts
 
 
-def column_sets(columns: Sequence[int], worth: Sequence[float]) -> list[Columns]:
+def column_sets(columns: Sequence[int], worth: Sequence[float], most: int = MOST_SETS) -> list[Columns]:
     """The sets of these columns, the cheapest first; of very many columns only small sets, and all."""
     found: list[Columns] = []
     for size in range(1, len(columns) + 1):
         sets = list(combinations(columns, size))
-        if len(found) + len(sets) > MOST_SETS:
+        if len(found) + len(sets) > most:
             found.append(tuple(columns))
             break
         found += sets

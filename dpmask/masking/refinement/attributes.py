@@ -123,7 +123,7 @@ class Attribute(ABC):
         """The tree as far as it was refined, as {value, children}."""
 
 
-class _Node(NamedTuple):
+class _CodeRange(NamedTuple):
     """A range of codes; ``bounds`` says where its children begin, and then its end. A leaf has none."""
 
     low: int
@@ -138,7 +138,7 @@ class Ranged(Attribute):
     def __init__(self, name: str, histogram: Counts, tree: Branch | None, missing: bool) -> None:
         super().__init__(name, histogram)
         self.missing, self.root = missing, 0
-        self.tree_nodes: list[_Node] = []
+        self.tree_nodes: list[_CodeRange] = []
         self.found: dict[int, Candidate] = {}
         self.children: dict[int, tuple[int, ...]] = {}
         self.cut: list[int] = [self._open(0, len(histogram), tree)]
@@ -147,7 +147,7 @@ class Ranged(Attribute):
         """A new node over these codes, with the children it would have; where nobody is, there is nothing to refine."""
         bounds = self._bounds(low, high, branch) if self.totals[low:high].any() else ()
         number = len(self.tree_nodes)
-        self.tree_nodes.append(_Node(low, high, branch, bounds))
+        self.tree_nodes.append(_CodeRange(low, high, branch, bounds))
         self.widths.append(max(len(bounds) - 1, 0))
         self.nodes[low:high] = number
         for slot, (start, end) in enumerate(pairwise(bounds)):
@@ -190,7 +190,7 @@ class Ranged(Attribute):
         lost = sum(self._lost(node) * float(self.totals[node.low : node.high].sum()) for node in nodes)
         return lost / max(float(self.totals.sum()), 1.0)
 
-    def _lost(self, node: _Node) -> float:
+    def _lost(self, node: _CodeRange) -> float:
         values = len(self.totals) - self.missing
         below = min(node.high, values) - node.low
         return below / values if below > 1 or node.high - node.low > 1 else 0.0
@@ -221,7 +221,7 @@ class Ranged(Attribute):
         """The name of a node."""
         return MISSING if self.is_missing(number) else self._label(self.tree_nodes[number])
 
-    def _label(self, node: _Node) -> str:
+    def _label(self, node: _CodeRange) -> str:
         assert node.branch is not None
         return node.branch.value
 
@@ -317,13 +317,13 @@ class Intervals(Ranged):
         lows = [self.tree_nodes[number].low for number in self.cut if not self.is_missing(number)]
         return [float(self.begins[low]) for low in lows or [0]] + [float(self.begins[-1])]
 
-    def _lost(self, node: _Node) -> float:
+    def _lost(self, node: _CodeRange) -> float:
         if node.low == len(self.begins) - 1:
             return 0.0  # missing values, by themselves
         width = self.begins[min(node.high, len(self.begins) - 1)] - self.begins[node.low]
         return float(width / (self.begins[-1] - self.begins[0]))
 
-    def _label(self, node: _Node) -> str:
+    def _label(self, node: _CodeRange) -> str:
         high = min(node.high, len(self.begins) - 1)  # of all and missing values, too, it is that of all
         return self.name_of(float(self.begins[node.low]), float(self.begins[high]))
 

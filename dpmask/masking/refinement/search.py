@@ -99,7 +99,7 @@ def _refined(
     """One search, from a solution on."""
     dropping = allowed > 0 or (table.households is not None and table.households.allowed > 0)
     components = components_of(quasis, start, table.first_version(), joint=dropping)
-    search = _Search(table, [one.copied() for one in start.attributes], components, allowed, guided, series)
+    search = _Refining(table, [one.copied() for one in start.attributes], components, allowed, guided, series)
     if not start.taken:
         search.begin()
     firsts = [one.smallest for one in components]
@@ -122,7 +122,7 @@ def _top_figures(quasi: Quasi) -> Floats:
     return np.full(len(quasi.limits), -np.inf)
 
 
-class _Search:
+class _Refining:
     """The rounds: choosing, trying, counting."""
 
     def __init__(

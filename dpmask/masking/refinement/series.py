@@ -190,7 +190,7 @@ def _joined(check: SeriesCheck) -> str:
     return " + ".join(check.columns)
 
 
-class _Counted(NamedTuple):
+class _PeopleRows(NamedTuple):
     """Rows of codes, values beside them and blocks, each once, and how many people have it."""
 
     codes: Any
@@ -198,23 +198,25 @@ class _Counted(NamedTuple):
     blocks: Counts
     counts: Counts
 
-    def each_once(self) -> _Counted:
+    def each_once(self) -> _PeopleRows:
         keys = self.values
         for words in (*self.codes, self.blocks):
             keys = with_word(keys, words.astype(np.uint64))
         groups = grouped(keys)
         firsts = groups.firsts
-        return _Counted(self.codes[:, firsts], self.values.at(firsts), self.blocks[firsts], groups.sums(self.counts))
+        return _PeopleRows(self.codes[:, firsts], self.values.at(firsts), self.blocks[firsts], groups.sums(self.counts))
 
 
-def _counted(encoders: tuple[CodeEncoder, ...], beside: tuple[str, ...], people: KnownPeople, rows: Rows) -> _Counted:
+def _counted(
+    encoders: tuple[CodeEncoder, ...], beside: tuple[str, ...], people: KnownPeople, rows: Rows
+) -> _PeopleRows:
     codes = np.array([one.encode(rows) for one in encoders]).astype(np.uint16)
     values = row_keys(rows, beside) if beside else new_keys(rows.num_rows)
-    return _Counted(codes, values, people.blocks_of(rows), np.ones(rows.num_rows, np.int64)).each_once()
+    return _PeopleRows(codes, values, people.blocks_of(rows), np.ones(rows.num_rows, np.int64)).each_once()
 
 
-def _added(left: _Counted, right: _Counted) -> _Counted:
-    found = _Counted(
+def _added(left: _PeopleRows, right: _PeopleRows) -> _PeopleRows:
+    found = _PeopleRows(
         np.concatenate([left.codes, right.codes], axis=1),
         RowKeys(*(np.concatenate(pair) for pair in zip(left.values, right.values, strict=True))),
         np.concatenate([left.blocks, right.blocks]),
