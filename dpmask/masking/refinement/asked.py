@@ -10,7 +10,7 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.refinement.cells import Sensitive
-from dpmask.masking.refinement.fitted import ModelFigure
+from dpmask.masking.refinement.figures import ModelFigure
 from dpmask.masking.refinement.solution import Quasi
 from dpmask.table.requirement import HOUSEHOLDS, RECORDS, Requirement
 from dpmask.table.sensitive import SensitiveColumn, limits_of

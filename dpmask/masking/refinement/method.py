@@ -47,7 +47,8 @@ from dpmask.masking.refinement.columns import (
     masked_columns,
     parsed_bound,
 )
-from dpmask.masking.refinement.fitted import Figures, FittedRefinement
+from dpmask.masking.refinement.figures import Figures
+from dpmask.masking.refinement.fitted import FittedRefinement
 from dpmask.masking.refinement.fitted_regions import FittedRegions
 from dpmask.masking.refinement.guide import DISTORTION, Labels, checked_guide, guide_columns, guide_labels
 from dpmask.masking.refinement.labels import box_sets, label_sets
