@@ -24,8 +24,7 @@ regions, a shard of a million rows, and for each region 20 bytes and 2 a column.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -35,26 +34,17 @@ from dpmask.errors import InputError, JobError
 from dpmask.kernels.warm_up import CRISP, ORDER, KernelUse, Task
 from dpmask.masking.method import Method, Schema
 from dpmask.masking.refinement.asked import AskedGroups
-from dpmask.masking.refinement.attributes import MISSING, SUPPRESSED, Attribute
-from dpmask.masking.refinement.blocks import CodedTable, coded_table
 from dpmask.masking.refinement.columns import (
     FORMS,
     WHO,
-    DroppedGroups,
-    MaskedColumn,
     added_names,
     interval_columns,
-    masked_columns,
-    parsed_bound,
 )
 from dpmask.masking.refinement.figures import Figures
 from dpmask.masking.refinement.fitted import FittedRefinement
-from dpmask.masking.refinement.fitted_regions import FittedRegions
-from dpmask.masking.refinement.guide import DISTORTION, Labels, checked_guide, guide_columns, guide_labels
+from dpmask.masking.refinement.fitting import fitted_refinement
+from dpmask.masking.refinement.guide import DISTORTION, checked_guide, guide_columns
 from dpmask.masking.refinement.labels import box_sets, label_sets
-from dpmask.masking.refinement.left_out import without_cells, without_groups, without_households
-from dpmask.masking.refinement.local import CellLimits, refine_with_cells
-from dpmask.masking.refinement.mondrian import partitions
 from dpmask.masking.refinement.parameters import (
     MONDRIAN,
     ONE_CUT,
@@ -69,22 +59,17 @@ from dpmask.masking.refinement.parameters import (
     checked_trees,
     require_unkept,
 )
-from dpmask.masking.refinement.search import refine
 from dpmask.masking.refinement.series import Series, check_series
-from dpmask.masking.refinement.solution import Quasi, RefinementSolution
-from dpmask.masking.refinement.stops import Stops, explained
-from dpmask.masking.refinement.suppressed_cells import Suppression
 from dpmask.parameters import require_choice, require_number
 from dpmask.table import table as tables
 from dpmask.table.columns import require_known
 from dpmask.table.encoders.interval import is_date
-from dpmask.table.households import DroppedHouseholds, require_households_by_footers
+from dpmask.table.households import require_households_by_footers
 from dpmask.table.label_sets import LabelSets
 from dpmask.table.new_columns import NewColumn, replaced_schema, text_column
 from dpmask.table.requirement import HOUSEHOLDS, MODELS, RECORDS, Requirement, parse_requirements, require_household
 from dpmask.table.row_keys import require_groupable
-from dpmask.table.sensitive import SensitiveColumn, check_models, checked_bands, sensitive_columns
-from dpmask.table.taxonomy import read_taxonomy
+from dpmask.table.sensitive import check_models, checked_bands
 
 _SECONDS_PER_ROW, _SECONDS_PER_SET, _SECONDS_PER_VALUE, _SECONDS_PER_MEMBER = 4e-7, 5e-8, 8e-8, 1.2e-6
 _SECONDS_OF_CLUSTERS = 5e-6
@@ -99,7 +84,6 @@ _UNSPELLED = {
     "at_least",
     "bands",
 }  # where empty
-_ROUNDING = 1e-9  # 0.29 of 100 records are 29
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +241,8 @@ class TopDownRefinement(Method[FittedRefinement]):
         return tuple(dict.fromkeys(column for one in self.requirements for column in one.sensitive))
 
     @property
-    def _asked(self) -> AskedGroups:
+    def asked(self) -> AskedGroups:
+        """The groups that the requirements are about."""
         return AskedGroups(self.requirements, self.grouped, self.sensitive)
 
     @property
@@ -339,164 +324,4 @@ class TopDownRefinement(Method[FittedRefinement]):
 
     def fit_table(self, table: tables.Table, key: Subkey) -> FittedRefinement:
         """Find the refinements."""
-        domains = {column: (parsed_bound(low), parsed_bound(high)) for column, (low, high) in self.domains.items()}
-        edges = {column: [parsed_bound(one) for one in given[1:-1]] for column, given in self.start.items()}
-        trees = {column: read_taxonomy(tree, WHO) for column, tree in self.taxonomies.items() if tree is not None}
-        splits = {column: self.series.splits(column) for column in self.domains} if self.series else {}
-        frozen = {column: sorted(found.values()) for column, found in splits.items() if found}
-        columns = masked_columns(table, self.grouped, trees, domains, edges, self.keep, frozen)
-        sensitive = sensitive_columns(table, self.sensitive, self.bands, trees, WHO)
-        encoders = tuple(one.encoder for one in columns)
-        labels = guide_labels(table, self.guide, self.grouped, key.subkey("guide"), WHO)
-        allowed = math.floor(self.suppress_records * table.rows + _ROUNDING)
-        coded = coded_table(
-            table,
-            (*encoders, *(one.encoder for one in sensitive.values())),
-            labels,
-            dropping=(allowed > 0 and not self.of_households) or self.suppress_cells > 0,
-            household=self.household,
-        )
-        if self.household is not None:
-            coded.gather_households(self.household, len(encoders), allowed)
-            allowed = 0
-        histograms = coded.class_counts([one.size for one in encoders], labels.classes)
-        attributes = [
-            one.attribute(counts, splits.get(one.encoder.column, {}))
-            for one, counts in zip(columns, histograms, strict=True)
-        ]
-        for one in attributes:
-            one.importance = self.importance.get(one.name, 1.0)
-        quasis = self._asked.quasis(sensitive)
-        guided, suppression = self.guide != DISTORTION, Suppression()
-        condition = None
-        if self.series is not None and self.series.releases:
-            condition = self.series.condition(table, columns, self.requirements)
-        if self.suppress_cells:
-            missing = [one.missing for one in encoders]
-            limits = self._cell_limits(table.rows)
-            solution, suppression = refine_with_cells(coded, attributes, missing, quasis, limits, guided=guided)
-        else:
-            solution = refine(coded, attributes, quasis, allowed, guided=guided, series=condition)
-        if self.search == MONDRIAN:
-            return self._fitted_regions(coded, columns, quasis, solution, labels, key, sensitive)
-        attributes = solution.attributes
-        names = [self._asked.name(one) for one in quasis]
-        repaired = bool(suppression.keys)
-        stops = explained(coded, attributes, quasis, names, solution, guided=guided, repaired=repaired)
-        if condition is not None:
-            known = {one.column for one in stops.stops}
-            more = [one for column, one in condition.stops.items() if column not in known]
-            stops = stops._replace(stops=(*stops.stops, *more))
-        self._require_values(columns, attributes, stops)
-        dropped: DroppedGroups | DroppedHouseholds | None = None
-        cells = None
-        lost: dict[str, int] = {}
-        if solution.gone is not None:
-            dropped = without_households(table, encoders, coded, quasis, solution)
-        if solution.drops.records:
-            dropped = without_groups(table, encoders, attributes, quasis, solution.drops)
-        if suppression.keys:
-            records = [one for one in quasis if not one.of_households]
-            cells, lost = without_cells(table, encoders, attributes, records, suppression)
-        both = [pair for pair in zip(columns, attributes, strict=True) if not pair[0].kept]
-        return FittedRefinement(
-            self,
-            tuple(column.released(attribute, self.intervals) for column, attribute in both),
-            {column.encoder.column: column.cut(attribute) for column, attribute in both},
-            Figures(
-                groups=self._asked.smallest(quasis, solution.smallest),
-                models=self._asked.model_figures(quasis, solution.worst),
-                steps=solution.steps(),
-                trees={attribute.name: attribute.tree() for _, attribute in both},
-                rows=table.rows,
-                dropped=solution.drops.records if solution.gone is None else solution.gone.lost,
-                cells=lost,
-                stops=stops.stops,
-                alternatives=stops.alternatives,
-                losses=_losses(attributes, columns),
-                series=() if condition is None else condition.figures(attributes),
-            ),
-            labels,
-            key,
-            dropped,
-            {column: one.bands for column, one in sensitive.items() if one.bands is not None},
-            tuple(dict.fromkeys(self._unseen(sensitive))),
-            cells,
-            {}
-            if dropped or cells  # values that only they have are hidden: no cut of a tree
-            else {one.name: column.frozen(one) for column, one in zip(columns, attributes, strict=True)},
-        )
-
-    def _fitted_regions(
-        self,
-        coded: CodedTable,
-        columns: Sequence[MaskedColumn],
-        quasis: Sequence[Quasi],
-        one_cut: RefinementSolution,
-        labels: Labels,
-        key: Subkey,
-        sensitive: Mapping[str, SensitiveColumn],
-    ) -> FittedRegions:
-        """The regions, beside the solution of one cut for all records."""
-        importance = [self.importance.get(column, 1.0) for column in self.grouped]
-        found = partitions(coded, columns, quasis, importance, labels.classes)
-        worst = {number: figures for one in found for number, figures in one.worst.items()}
-        smallest = {number: one.leaves.smallest for one in found for number in one.worst}
-        lost = {self.grouped[n]: loss for one in found for n, loss in one.losses(coded.rows).items()}
-        figures = Figures(
-            groups=self._asked.smallest(quasis, [smallest[number] for number in range(len(quasis))]),
-            models=self._asked.model_figures(quasis, [worst[number] for number in range(len(quasis))]),
-            steps=(),
-            trees={},
-            rows=coded.rows,
-            losses={column: lost[column] for column in self.masks},
-            regions=sum(one.leaves.regions for one in found),
-            one_cut=_losses(one_cut.attributes, columns),
-        )
-        return FittedRegions(
-            self,
-            (),
-            {},
-            figures,
-            labels,
-            key,
-            bands={column: one.bands for column, one in sensitive.items() if one.bands is not None},
-            unseen=tuple(dict.fromkeys(self._unseen(sensitive))),
-            regions=tuple(one.released for one in found),
-        )
-
-    def _cell_limits(self, rows: int) -> CellLimits:
-        whole = {*self.keep, *(column for one in self.of_households for column in one.columns)}
-        shares = [0.0 if column in whole else self.cell_limits.get(column, 1.0) for column in self.grouped]
-        return CellLimits(
-            math.floor(self.suppress_cells * rows * len(self.masks) + _ROUNDING),
-            tuple(math.floor(share * rows + _ROUNDING) for share in shares),
-            tuple(self.importance.get(column, 1.0) for column in self.grouped),
-        )
-
-    def _unseen(self, columns: Mapping[str, SensitiveColumn]) -> Iterator[tuple[str, str]]:
-        """Limited values that no record has: their columns and names."""
-        for model in (model for one in self.requirements for model in one.models):
-            column = columns[model.column]
-            yield from ((model.column, name) for name, _ in model.values if column.code(name) is None)
-
-    def _require_values(self, columns: Sequence[MaskedColumn], attributes: Sequence[Attribute], stops: Stops) -> None:
-        """Refuse a solution that leaves a column coarser than it may be."""
-        for column, attribute in zip(columns, attributes, strict=True):
-            least = self.at_least.get(attribute.name, 0)
-            cut = column.cut(attribute)
-            values = len(cut) - 1 if column.domain else sum(value not in {SUPPRESSED, MISSING} for value in cut)
-            if values < least:
-                blocking = [
-                    f"Of {one.requirement} {one.blocked_by}." for one in stops.stops if one.column == attribute.name
-                ]
-                raise InputError(
-                    f"{WHO}: '{attribute.name}' is left with {values} value{'s' * (values != 1)}, and must have at "
-                    f"least {least}. {' '.join(blocking) or 'It has no more.'} Lower k or another limit, set "
-                    f"importance: {{{attribute.name}: 3}} or more, or lower at_least."
-                )
-
-
-def _losses(attributes: Sequence[Attribute], columns: Sequence[MaskedColumn]) -> dict[str, float]:
-    """What each column lost that is not kept."""
-    return {one.name: one.loss() for one, column in zip(attributes, columns, strict=True) if not column.kept}
+        return fitted_refinement(self, table, key)
