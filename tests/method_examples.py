@@ -86,4 +86,4 @@ def workers(rows=240, seed=3):
     )
 
 
-assert {name.split(",")[0] for name in EXAMPLES} == set(METHODS), "an example for every method"
+assert not set(METHODS) ^ {name.split(",")[0] for name in EXAMPLES}, "each method has an example here"

@@ -37,12 +37,12 @@ def _cut(content: Any, start: int, rows: int) -> Any:
     return (
         content.cut(start, rows)
         if isinstance(content, LakeBlock)
-        else content_of(partial(_Slice, start, rows), content)
+        else content_of(partial(_BlockRows, start, rows), content)
     )
 
 
 @dataclass(frozen=True, repr=False)
-class _Slice:
+class _BlockRows:
     """Some rows of a block. Its repr shows none of them."""
 
     start: int

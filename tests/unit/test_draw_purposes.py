@@ -33,4 +33,4 @@ PINNED = {
 def test_draws_are_those_of_earlier_versions(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert example(name).fit(workers(), seed=7).key.fingerprint == PINNED[name]
+        assert example(name).fit(workers(), seed=7).key.fingerprint == PINNED.get(name, "not pinned")

@@ -31,6 +31,10 @@ def written(name):
     return f"dpmask.{type(example(name)).__name__}({parameters})"
 
 
+def test_every_method_is_a_public_name():
+    assert not {type(example(name)).__name__ for name in EXAMPLES} - set(dpmask.__all__), "dpmask/__init__.py"
+
+
 def test_mypy_sees_every_public_name(tmp_path):
     names = [f"{module}.{name}" for module, found in MODULES.items() for name in found.__all__]
     shown = (f"reveal_type({name})" for name in names)
