@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import dask.dataframe as dd
 import numpy as np
@@ -158,6 +158,10 @@ def _refusal(measure: Measure[Any], case: str, tables: tuple[Frame, Frame], give
 
 
 def _check_documented(measure: Measure[Any]) -> None:
+    try:
+        get_type_hints(measure.function)
+    except NameError as error:
+        raise AssertionError(f"{measure.name}: jobs check parameters by their types, and {error}") from None
     described = ", ".join(parameter_texts(measure.function.__doc__ or "")).split(", ")
     for name in inspect.signature(measure.function).parameters:
         _require(name in described, measure, f"the docstring does not describe {name}")

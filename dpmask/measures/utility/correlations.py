@@ -57,7 +57,7 @@ def _require_two(columns: Sequence[str]) -> None:
         raise JobError(f"{_WHO}: columns must be two or more different columns; got {len(columns)}.")
 
 
-@of_summary(Need.MOMENTS, _require_two)
+@of_summary(CorrelationChange, Need.MOMENTS, _require_two)
 def correlations(found: Summary) -> CorrelationChange:
     """Changes of the correlations between two or more numeric columns.
 
@@ -86,4 +86,4 @@ def correlations(found: Summary) -> CorrelationChange:
     return CorrelationChange(value=float(sizes.mean()), largest=float(sizes.max()), parts=parts, **found.weighed)
 
 
-MEASURE = summary_measure(correlations, CorrelationChange, check=_check, varied=True, least_columns=_LEAST_COLUMNS)
+MEASURE = summary_measure(correlations, check=_check, varied=True, least_columns=_LEAST_COLUMNS)

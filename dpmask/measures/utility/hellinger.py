@@ -41,7 +41,7 @@ class HellingerDistance(ShareDistance):
         )
 
 
-@of_summary(Need.BINS)
+@of_summary(HellingerDistance, Need.BINS)
 def hellinger(found: Summary) -> HellingerDistance:
     """Hellinger distances between columns before and after masking.
 
@@ -60,4 +60,4 @@ def _between(p: Floats, q: Floats) -> float:
     return float(np.sqrt(0.5) * np.linalg.norm(np.sqrt(p) - np.sqrt(q)))  # 1 - sum sqrt(pq), without cancellation
 
 
-MEASURE = share_measure(hellinger, HellingerDistance)
+MEASURE = share_measure(hellinger)

@@ -51,7 +51,7 @@ class KolmogorovSmirnov(WeightedLoss):
         )
 
 
-@of_summary(Need.STEPS)
+@of_summary(KolmogorovSmirnov, Need.STEPS)
 def kolmogorov_smirnov(found: Summary) -> KolmogorovSmirnov:
     """The Kolmogorov-Smirnov distances between numeric columns before and after masking.
 
@@ -85,4 +85,4 @@ def _shares(positions: Positions, size: int) -> tuple[Floats, Floats]:
     return left, at
 
 
-MEASURE = summary_measure(kolmogorov_smirnov, KolmogorovSmirnov, kernels=ORDER)
+MEASURE = summary_measure(kolmogorov_smirnov, kernels=ORDER)

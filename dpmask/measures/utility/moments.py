@@ -46,7 +46,7 @@ class MomentChange(WeightedLoss):
         )
 
 
-@of_summary(Need.MOMENTS)
+@of_summary(MomentChange, Need.MOMENTS)
 def moments(found: Summary) -> MomentChange:
     """Changes of the means and variances of numeric columns.
 
@@ -71,4 +71,4 @@ def moments(found: Summary) -> MomentChange:
     return MomentChange(value=float(sizes.mean()), means=largest[0], variances=largest[1], parts=parts, **found.weighed)
 
 
-MEASURE = summary_measure(moments, MomentChange, varied=True)
+MEASURE = summary_measure(moments, varied=True)

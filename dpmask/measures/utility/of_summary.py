@@ -20,6 +20,7 @@ class SummaryLoss(Protocol[Found_co]):
     """The public function of such a loss."""
 
     __name__: str
+    result: type[Any]
     needs: Need
     from_summary: Callable[[Summary], Any]
 
@@ -36,7 +37,7 @@ class SummaryLoss(Protocol[Found_co]):
 
 
 def of_summary(
-    needs: Need, require: Callable[[Sequence[str]], None] | None = None
+    result: type[Found], needs: Need, require: Callable[[Sequence[str]], None] | None = None
 ) -> Callable[[Callable[[Summary], Found]], SummaryLoss[Found]]:
     """Make a function of a summary that of two tables; ``require`` refuses columns before anything is read."""
 
@@ -58,9 +59,9 @@ def of_summary(
 
         loss.__name__ = loss.__qualname__ = who
         loss.__module__, loss.__doc__ = from_summary.__module__, from_summary.__doc__
-        loss.__annotations__["return"] = from_summary.__annotations__["return"]
+        loss.__annotations__["return"] = result
         public = cast("SummaryLoss[Found]", loss)
-        public.needs, public.from_summary = needs, from_summary
+        public.result, public.needs, public.from_summary = result, needs, from_summary
         return public
 
     return decorate
@@ -68,7 +69,6 @@ def of_summary(
 
 def summary_measure(
     function: SummaryLoss[Found],
-    result: type[Found],
     *,
     check: Callable[..., None] | None = None,
     varied: bool = False,
@@ -78,7 +78,7 @@ def summary_measure(
     """The measure of such a loss."""
     return Measure(
         function=function,
-        result=result,
+        result=function.result,
         roles={"weight": "weight"},
         check=check,
         varied=varied,

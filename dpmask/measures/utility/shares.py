@@ -45,9 +45,9 @@ def share_distance(
     return kind(value=sum(parts.values()) / len(parts), largest=max(parts.values()), parts=parts, **found.weighed)
 
 
-def share_measure(function: SummaryLoss[Distance], kind: type[Distance]) -> Measure[Distance]:
+def share_measure(function: SummaryLoss[Distance]) -> Measure[Distance]:
     """A measure of such distances."""
-    return summary_measure(function, kind, check=partial(_check, function.__name__), kernels=ORDER)
+    return summary_measure(function, check=partial(_check, function.__name__), kernels=ORDER)
 
 
 def _check(who: str, schema: Any, *, columns: Sequence[str], weight: Any = None, weighted: bool = True) -> None:

@@ -41,7 +41,7 @@ class TotalVariation(ShareDistance):
         )
 
 
-@of_summary(Need.BINS)
+@of_summary(TotalVariation, Need.BINS)
 def total_variation(found: Summary) -> TotalVariation:
     """Total variation distances between columns before and after masking.
 
@@ -60,4 +60,4 @@ def _between(p: Floats, q: Floats) -> float:
     return float(0.5 * np.abs(p - q).sum())
 
 
-MEASURE = share_measure(total_variation, TotalVariation)
+MEASURE = share_measure(total_variation)
