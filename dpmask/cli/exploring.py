@@ -31,7 +31,7 @@ def explore(
     scheduler: str | None,
     cluster: str | None,
 ) -> None:
-    """Move a job's parameters on a page of this machine and see risk, loss and verdict at once. Publishes nothing.
+    """Change a job's parameters on a local web page and see risk, loss and verdict at once. Publishes nothing.
 
     The page works on a keyed sample of the source; "on everything" runs the full job in the background. Ctrl-C ends it.
     """

@@ -13,7 +13,7 @@ from dpmask.terminal import count, echo
 
 @click.group()
 def ledger() -> None:
-    """The releases of a series: what a job with series: is checked against."""
+    """The releases of a series, which a job with series: is checked against."""
 
 
 @ledger.command("show")
@@ -57,7 +57,7 @@ def verify(folder: str, signer: str | None, releases: tuple[str, ...]) -> None:
 @click.argument("folder")
 @with_exit_codes
 def explain(folder: str) -> None:
-    """Say what each release in the ledger at FOLDER holds, and what later ones must keep."""
+    """Describe each release in the ledger at FOLDER, and what later ones must keep."""
     from dpmask.release.ledger import explained, verify_ledger
 
     for one in verify_ledger(folder).entries:

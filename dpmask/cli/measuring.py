@@ -20,7 +20,7 @@ from dpmask.terminal import echo, show_attacks, show_evaluation, show_sweep
     metavar="PATH=VALUES",
     help="A parameter and its values, such as mask[0].k=3,5,10; may be given several times. A value may also be a "
     "whole step: mask[0]={method: noise, columns: [net], scale: 0.1},{method: microaggregation, columns: [net], k: 5}. "
-    "Default: what sets the risk of the job's methods, at values from our experiments; it prints which and why.",
+    "Default: the parameters that set the risk of the job's methods, at values from experiments; it prints both.",
 )
 @click.option("--risk", metavar="NAME.FIELD", help="The risk to compare by. Default: the first measured rate.")
 @click.option("--loss", metavar="NAME.FIELD", help="The loss to compare by. Default: the first measured loss.")
@@ -41,7 +41,7 @@ def sweep(
 ) -> None:
     """Mask and measure a job at several parameters: risk against loss. Publishes nothing.
 
-    Points are kept in the private folder: run again, a sweep goes on where it was stopped.
+    Points are kept in the private folder: a sweep that is run again continues where it stopped.
     """
     from dpmask.job.job_text import JobText
     from dpmask.job.keys import hidden_key
@@ -81,14 +81,14 @@ def _names(_context: Any, _option: Any, given: tuple[str, ...]) -> list[str]:
 @click.option(
     "--weight",
     metavar="COLUMN",
-    help="What records weigh by in every measure that describes the tables. Default: the weight that MASKED declares, "
+    help="The survey weight, for every measure that describes the tables. Default: the weight that MASKED declares, "
     "if it is a release.",
 )
 @click.option("--unweighted", is_flag=True, help="All records weigh the same.")
 @click.option(
     "--cuts",
     metavar="RELEASE",
-    help="The release whose manifest says what labels stand for. Default: that of MASKED, if it is one.",
+    help="The release whose manifest says what labels stand for. Default: MASKED, if it is a release.",
 )
 @click.option("--json", "json_file", metavar="FILE", help="Write all numbers to this file; - prints them.")
 @click.option("--explain", is_flag=True, help="Print what each measure found in words, too.")
@@ -144,7 +144,7 @@ def evaluate(
     "--paired-by",
     required=True,
     metavar="FOLDER | COLUMN",
-    help="The private folder of the run that made the release, or a column that is unique in both: to score by.",
+    help="The private folder of the run that made the release, or a column that is unique in both, to score by.",
 )
 @click.option(
     "--with",
@@ -169,7 +169,7 @@ def attack(
     scheduler: str | None,
     cluster: str | None,
 ) -> None:
-    """Attack a release as somebody would who has its public folder and a register of its people."""
+    """Attack a release as an intruder would who has its public folder and a register of its people."""
     from dpmask.job.attack import attack as make_attack
 
     with working(scheduler, cluster):

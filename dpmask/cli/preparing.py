@@ -20,9 +20,13 @@ from dpmask.terminal import Progress, count, echo, echo_error
 @click.option(
     "--seed", default=1, show_default=True, help="The same seed gives the same people, in any number of files."
 )
-@click.option("--nulls", is_flag=True, help="Leave values missing where a census does.")
+@click.option("--nulls", is_flag=True, help="Leave some values missing, as a census does.")
 @click.option(
-    "--kind", type=click.Choice(["census", "tax_units"]), default="census", show_default=True, help="What it holds."
+    "--kind",
+    type=click.Choice(["census", "tax_units"]),
+    default="census",
+    show_default=True,
+    help="The kind of records.",
 )
 @on_cluster
 @with_exit_codes
@@ -53,7 +57,7 @@ def _whole_number(text: str) -> int:
 @click.argument("folder", default=".")
 @with_exit_codes
 def init(folder: str) -> None:
-    """Copy the ready jobs and cluster files into FOLDER, to begin with: jobs/ and cluster_config/.
+    """Copy the ready jobs and cluster files, jobs/ and cluster_config/, into FOLDER.
 
     Nothing is overwritten: a file that is there is left as it is, and named.
     """
@@ -70,7 +74,7 @@ def init(folder: str) -> None:
 
 @click.command()
 @click.argument("folder")
-@click.option("--days", default=365, show_default=True, help="How long they are good for.")
+@click.option("--days", default=365, show_default=True, help="Days until they expire.")
 @with_exit_codes
 def certificates(folder: str, days: int) -> None:
     """Make a private authority and TLS certificates for the scheduler, workers and clients of a Dask cluster.
@@ -146,7 +150,7 @@ def schema(of: str) -> None:
 @click.argument("name", required=False)
 @with_exit_codes
 def explain(name: str | None) -> None:
-    """Show the guide's page of that name, or the pages that have that word; without NAME, list all."""
+    """Show the page NAME of the guide, or the pages that contain this word; without NAME, list all."""
     from dpmask.guide import contents, explained
 
     echo(explained(name) if name else contents())

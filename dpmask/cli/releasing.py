@@ -19,9 +19,9 @@ from dpmask.terminal import Progress, count, echo, echo_event, log_as_events, sh
 @of_job
 @on_cluster
 @click.option("--overwrite", is_flag=True, help="Replace another release at the target.")
-@click.option("--resume", is_flag=True, help="Go on from where an earlier run of this job failed or was killed.")
-@click.option("--trial", is_flag=True, help="A trial, not a release: it may have a seed, and says so everywhere.")
-@click.option("--fitted", metavar="FOLDER", help="Mask by the fits in this folder, which dpmask fit saved.")
+@click.option("--resume", is_flag=True, help="Continue an earlier run of this job that failed or was killed.")
+@click.option("--trial", is_flag=True, help="A trial, not a release: it may have a seed, and all it writes says so.")
+@click.option("--fitted", metavar="FOLDER", help="Mask with the fits in this folder, which dpmask fit saved.")
 @click.option("--sign", metavar="KEYFILE", help="Sign the manifest with this Ed25519 private key (PEM).")
 @click.option("--explain", is_flag=True, help="Print what each measure found in words, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, also when the run fails.")
@@ -30,7 +30,7 @@ from dpmask.terminal import Progress, count, echo, echo_event, log_as_events, sh
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="What stderr gets: lines to read, or each event as one JSON object.",
+    help="What is written to stderr: lines to read, or each event as one JSON object.",
 )
 @click.option("--metrics", metavar="FILE", help="Write the run's figures for Prometheus, also when it fails.")
 @click.option("--lineage", metavar="FILE|URL", help="Add OpenLineage events to a file, or send them to a server.")
@@ -96,7 +96,7 @@ def run(
 def fit(
     job: str, settings: tuple[str, ...], scheduler: str | None, cluster: str | None, folder: str, trial: bool
 ) -> None:
-    """Fit the steps of a job to its source and save the fits, to mask later tables by: run --fitted FOLDER.
+    """Fit the steps of a job to its source and save the fits, to mask later tables with: run --fitted FOLDER.
 
     FOLDER holds what was learnt from records, and no key. Nothing is masked or published.
     """
@@ -151,7 +151,13 @@ def plan(
 @click.option("--signer", metavar="FILE", help="The public key (PEM) that must have signed the manifest.")
 @click.option("--attestation", is_flag=True, help="Require an attestation: in-toto, in a DSSE envelope.")
 @click.option("--strict", is_flag=True, help="Refuse a trial.")
-@click.option("--with", "earlier", multiple=True, metavar="EARLIER", help="Count what is left with an earlier release.")
+@click.option(
+    "--with",
+    "earlier",
+    multiple=True,
+    metavar="EARLIER",
+    help="Count the people whom an intruder with this earlier release cannot distinguish.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @with_exit_codes
 def verify(

@@ -161,7 +161,7 @@ def _begin_pass() -> None:
 
 @contextmanager
 def tasks_named(owner: str) -> Iterator[None]:
-    """Have the names of tasks begin with their owner's: by it a dashboard tells the jobs of a cluster apart."""
+    """Have the names of tasks begin with their owner's: by it a dashboard distinguishes the jobs of a cluster."""
     token = _owner.set(re.sub(r"\W+", "_", owner)[:_LONGEST_OWNER].strip("_"))
     try:
         yield

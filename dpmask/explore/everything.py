@@ -63,7 +63,7 @@ class FullRun:
             self.progress, self.error = "", str(safe_error(error))
 
     def _passes(self, stage: list[str]) -> Callable[[str, int, int], None]:
-        def heard(label: str, done: int, total: int) -> None:
+        def listener(label: str, done: int, total: int) -> None:
             self.progress = f"{stage[0]}: {label}" + (f", {done} of {total} tasks" if total else "")
 
-        return heard
+        return listener

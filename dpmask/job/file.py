@@ -171,7 +171,7 @@ class JobFile(StrictModel):
     mask: list[dict[str, Any]] = Field(min_length=1, description="masking steps, applied in order")
     measure: list[dict[str, Any]] = Field([], description="what is measured on the masked table")
     policy: list[str] = Field([], description="rules; a broken one stops the release")
-    metadata: Metadata | None = Field(None, description="what catalogues and archives are told of the release")
+    metadata: Metadata | None = Field(None, description="what catalogues and archives receive about the release")
     publish: Publish = Field(
         default_factory=lambda: Publish(moments=False), description="what the release shows beyond the rest"
     )

@@ -1,4 +1,4 @@
-"""The gate of a job: which columns it must be told about, which attacks every run makes, and why a run was refused."""
+"""The gate of a job: which columns must be declared, which attacks every run makes, and why a run was refused."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dpmask.table.table import Table
 ORDER = "order"
 """What ``accept`` calls the order of the rows."""
 _ORDERS = {
-    "input": "rows in the order of the source tell which record is whose.",
-    "within_files": "files follow the source, so a row's file tells what the source is sorted by.",
+    "input": "rows in the order of the source show which record is whose.",
+    "within_files": "files follow the source, so a row's file shows what the source is sorted by.",
 }
 _AT_RISK = ("quasi", "sensitive", "weight")
 _LINKAGE, _GROUPS = "distance_linkage", "groups"

@@ -1,4 +1,4 @@
-"""The job file's ``metadata``: what catalogues and archives are told of a release beyond what its manifest says."""
+"""The job file's ``metadata``: what catalogues and archives receive about a release beside its manifest."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _Period = Annotated[
 
 
 class Metadata(BaseModel):
-    """What catalogues and archives are told of the release."""
+    """What catalogues and archives receive about the release."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

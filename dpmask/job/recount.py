@@ -39,13 +39,13 @@ class SeriesRecount(NamedTuple):
 
     def __str__(self) -> str:
         figures = [("in both", self.in_both), ("new", self.new)]
-        said = ", ".join(f"{name}: among {least} or more" for name, least in figures if least is not None)
+        counted = ", ".join(f"{name}: among {least} or more" for name, least in figures if least is not None)
         verdict = {
             True: "holds",
             False: "is broken",
-            None: "cannot be told from the files: who is in which group is not public",
+            None: "cannot be counted from the files: who is in which group is not public",
         }[self.holds]
-        return f"with {self.earlier}, by {', '.join(self.columns)}: {said or 'nobody'}; k = {self.k} {verdict}"
+        return f"with {self.earlier}, by {', '.join(self.columns)}: {counted or 'nobody'}; k = {self.k} {verdict}"
 
 
 class _Extent(NamedTuple):

@@ -1,4 +1,4 @@
-"""What several releases of the same people tell together, to somebody who knows which of their rows belong together.
+"""What several releases of the same people show together, to an intruder who knows which of their rows belong together.
 
 That is the worst case: rows are known to belong together by a pseudonym, by what is released unmasked, or by linking
 them first. Two attacks:

@@ -1,6 +1,6 @@
 """What each step did to zeros, to missing values and to edit rules: before it, and after it.
 
-Where every column is masked by one step alone, one count over the original and the released table tells it for all of
+Where every column is masked by one step alone, one count over the original and the released table gives it for all of
 them. A column that several steps mask is counted before and after each of these.
 """
 

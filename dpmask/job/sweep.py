@@ -1,7 +1,7 @@
 """A job at several parameters: what each point risks and loses, which of them nobody beats, and which one to take.
 
 Every point is masked and measured like a run, and judged by the policy, but nothing is published. Its result is kept in
-the private folder under the digest of job, input and key, so a sweep that was stopped goes on where it was.
+the private folder under the digest of job, input and key, so a sweep that was stopped continues there.
 """
 
 from __future__ import annotations

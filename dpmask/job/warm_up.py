@@ -69,7 +69,7 @@ def compile_seconds(job: Job, source: SourceFacts) -> tuple[int, float]:
 def compiling_announced(job: Job | None = None, report: Listener | None = None) -> Iterator[None]:
     """Say with the first kernel that this process compiles why nothing else seems to happen; of a job, how many it has.
 
-    Whoever listens to passes is told, unless another one is to be.
+    ``report`` is called with it, by default the listener of passes.
     """
     report, announced = report or current(), Lock()
 

@@ -72,7 +72,7 @@ class Parts(NamedTuple):
 
     @property
     def reads(self) -> list[str]:
-        """The columns that records are told apart by."""
+        """The columns that distinguish records."""
         return list(dict.fromkeys([*self.columns, *self.strata.columns]))
 
     def of(self, rows: Rows, values: Floats, who: str) -> Integers:
@@ -106,7 +106,7 @@ class Parts(NamedTuple):
 
 
 def whole_table(columns: Sequence[str], rows: int) -> Parts:
-    """One part, of all records: there is nothing to tell apart."""
+    """One part, of all records: nothing distinguishes them."""
     columns = tuple(columns)
     pattern = np.zeros((1, len(columns)), np.uint8)
     zeros = (False,) * len(columns)

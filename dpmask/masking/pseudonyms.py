@@ -50,7 +50,7 @@ class Pseudonyms(Method["FittedPseudonyms"]):
         require_columns(self, "columns")
 
     def check(self, table: tables.Table) -> None:
-        """Refuse columns that are not there, or whose values cannot be told apart."""
+        """Refuse columns that are not there, or whose values cannot be compared."""
         require_groupable(table.masked_schema, self.columns, self.who)
 
     def masked_schema(self, schema: Schema) -> Schema:

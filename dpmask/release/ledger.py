@@ -135,7 +135,7 @@ def _entry_name(number: int) -> str:
 
 def _damaged(place: Place, what: str) -> VerificationError:
     return VerificationError(
-        f"{place.url}: {what}, so it cannot be told what earlier releases show. Nothing may be released in this "
+        f"{place.url}: {what}, so it is not known what earlier releases show. Nothing may be released in this "
         "series until the ledger is restored from a backup."
     )
 

@@ -84,7 +84,9 @@ def _found(measures: Sequence[Any], policy: Sequence[Any]) -> HeadNumber:
         entry = _term("rate", worst)
     households = next((one for one in measures if one.measure == "households"), None)
     if households is not None:
-        texts.append(f"Who knows all members finds {share_text(households.judged['rate'])} of the households.")
+        texts.append(
+            f"An intruder who knows all members finds {share_text(households.judged['rate'])} of the households."
+        )
     return _with_rule(HeadNumber(question, words, "", " ".join(texts), None, entry, rate, name), policy)
 
 
@@ -137,7 +139,7 @@ def _lost(measures: Sequence[Any], policy: Sequence[Any], steps: Sequence[Any]) 
     own = [(value, step) for value, step in own if isinstance(value, int | float)]
     if own:
         value, step = max(own, key=lambda item: item[0])
-        text = f"is the loss of {step.method}: 0 means nothing, 1 everything that its columns tell."
+        text = f"is the loss of {step.method}: 0 means nothing, 1 all information of its columns."
         entry = field_term("loss", {"name": step.name, "about": step.about.model_dump()})
         number = HeadNumber(question, words, f"{value:.3g}", text, None, entry, value, f"{step.name}.loss")
         return _with_rule(number, policy)

@@ -63,14 +63,14 @@ def report_numbers(
 
 
 def _head(one: HeadNumber) -> dict[str, Any]:
-    said = {"question": one.question, "criteria": one.words, "number": one.source}
-    return {**said, "value": one.exact, "held": one.held}
+    described = {"question": one.question, "criteria": one.words, "number": one.source}
+    return {**described, "value": one.exact, "held": one.held}
 
 
 def _rule(one: Any) -> dict[str, Any]:
     number, relation, limit = parts(one.rule)
-    said = {"rule": one.rule, "number": number, "relation": relation, "limit": limit}
-    return {**said, "judged": one.judged, "held": one.held, "columns": one.columns}
+    described = {"rule": one.rule, "number": number, "relation": relation, "limit": limit}
+    return {**described, "judged": one.judged, "held": one.held, "columns": one.columns}
 
 
 def _distributions(comparison: ComparedTables) -> Iterator[dict[str, Any]]:

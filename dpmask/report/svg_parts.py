@@ -105,7 +105,7 @@ def upwards(ticks: Sequence[tuple[float, str]], left: float, right: float) -> It
 
 
 def line(x: float, y: float, to_x: float, to_y: float, how: str = 'stroke="currentColor" stroke-opacity="0.18"') -> str:
-    """A straight line, faint unless it is told otherwise."""
+    """A straight line, faint by default."""
     return f'<path d="M{number(x)},{number(y)}L{number(to_x)},{number(to_y)}" {how}/>'
 
 

@@ -101,8 +101,8 @@ def _check_result(measure: Measure[Any], result: Result) -> None:
     _require(result.to_frame()["number"].tolist() == list(result.judged), measure, "to_frame lacks numbers")
     _require(_same(pickle.loads(pickle.dumps(result)).to_dict(), numbers), measure, "a pickled result is another")  # noqa: S301
     if isinstance(result, Loss):
-        said = result.public or vars(type(result)).get("public") is False
-        _require(said, measure, "a loss is public, unless its class itself says that it is not")
+        declared = result.public or vars(type(result)).get("public") is False
+        _require(declared, measure, "a loss is public, unless its class itself says that it is not")
 
 
 def _check_partitions(

@@ -34,7 +34,7 @@ def connected(scheduler: str | None = None, cluster: str | None = None) -> Itera
     with opened(described) as place, _client(place, described) as client:
         _wait_for_workers(client, described)
         require_same_workers(client)
-        _say(client)
+        _log_address(client)
         _warn_of_open_wires(client)
         with only_on(client), late_workers_checked(client):
             yield client
@@ -110,7 +110,7 @@ def _wait_for_workers(client: Any, described: Description) -> None:
         ) from None
 
 
-def _say(client: Any) -> None:
+def _log_address(client: Any) -> None:
     """How much cluster there is, and where to watch it."""
     threads = client.nthreads()
     note(f"cluster: workers {len(threads)}, threads {sum(threads.values())}")

@@ -59,20 +59,20 @@ _TYPES: dict[str, tuple[type, str]] = {
 def read_description(path: str) -> Description:
     """What the file says, with wrong keys and types refused."""
     try:
-        said = load(read_text(path, TextLimits()), printable(path))
+        settings = load(read_text(path, TextLimits()), printable(path))
     except (OSError, ValueError):
         raise JobError(f"{path}: there is no such cluster file, or it cannot be read.") from None
-    if not isinstance(said, dict):
+    if not isinstance(settings, dict):
         raise JobError(f"{path}: must be a mapping with the keys {', '.join(_TYPES)}; see cluster_config/.")
-    for key, value in said.items():
+    for key, value in settings.items():
         _check(path, key, value)
-    if ("cluster" in said) == ("address" in said):
+    if ("cluster" in settings) == ("address" in settings):
         raise JobError(f"{path}: needs either cluster, a class that makes one, or address, where one runs.")
-    if "address" in said and (own := {"options", "workers", "adapt"} & set(said)):
+    if "address" in settings and (own := {"options", "workers", "adapt"} & set(settings)):
         raise JobError(f"{path}: {min(own)} is for a cluster that is made; the one at an address has its own.")
-    if "workers" in said and "adapt" in said:
+    if "workers" in settings and "adapt" in settings:
         raise JobError(f"{path}: give either workers, a fixed number, or adapt, as many as the work needs.")
-    return Description(file=path, **said)
+    return Description(file=path, **settings)
 
 
 def _check(path: str, key: str, value: Any) -> None:
@@ -106,9 +106,9 @@ def _check_wait(path: str, value: str) -> None:
         raise JobError(f"{path}: wait must be {_TYPES['wait'][1]}; got {value}.") from None
 
 
-def _is_range(said: Mapping[str, Any]) -> bool:
-    low, high = said.get("minimum", 0), said.get("maximum")
-    return set(said) <= {"minimum", "maximum"} and type(low) is type(high) is int and 0 <= low <= high
+def _is_range(settings: Mapping[str, Any]) -> bool:
+    low, high = settings.get("minimum", 0), settings.get("maximum")
+    return set(settings) <= {"minimum", "maximum"} and type(low) is type(high) is int and 0 <= low <= high
 
 
 @contextmanager

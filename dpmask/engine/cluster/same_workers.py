@@ -107,7 +107,7 @@ def _check_of(client_id: str, ours: dict[str, str], bits: str) -> Any:
     digest = arithmetic
 
     class CheckedWorker(WorkerPlugin):  # type: ignore[misc]
-        """A worker is told to take tasks only once this is set up."""
+        """A worker takes tasks only once this is set up."""
 
         async def setup(self, worker: Any) -> None:
             wrong = self.difference()

@@ -207,7 +207,7 @@ class SharedRowsMethod(Method[Fitted], ABC):
         return kept
 
     def _parts(self, table: Table, found: CovarianceSums, kept: set[str]) -> list[Parts]:
-        """The parts of each group of variables; the whole table where there is nothing to tell apart."""
+        """The parts of each group of variables; the whole table where nothing distinguishes records."""
         strata = self.strata
         if not kept and not strata.columns and (found.values == found.rows).all():
             return [whole_table(group, table.rows) for group in self.groups]

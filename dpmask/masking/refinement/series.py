@@ -235,7 +235,7 @@ def check_series(method: Any, series: Series) -> None:
     """Refuse what cannot be counted in a series."""
     if method.suppress_records or method.suppress_cells:
         raise PolicyRefusal(
-            f"{WHO}: in a series no record and no cell may be left out: another release would tell which. Take "
+            f"{WHO}: in a series no record and no cell may be left out: another release would show which. Take "
             "suppress_records and suppress_cells out."
         )
     if method.search == MONDRIAN:

@@ -144,7 +144,7 @@ def differencing(
     labels
         Columns by which an intruder knows a person's group: generalised ones, or such as are released as they are.
     beside
-        Columns that all releases show as they are, by which records of two of them are told apart.
+        Columns that all releases show as they are, by which records of two of them are distinguished.
     k
         Fewer people than so many are few.
 

@@ -67,7 +67,7 @@ def exposure(
     linkage: LinkageRisk,
     sensitive: Sequence[str] = (),
 ) -> Exposure:
-    """Why the records that linkage by these columns is surest of are at risk; and what rows tell of sensitive values.
+    """Why the records that linkage by these columns is surest of are at risk; and what rows show of sensitive values.
 
     ``linkage`` is what ``distance_linkage`` found in the same tables.
     """

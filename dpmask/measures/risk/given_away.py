@@ -27,23 +27,23 @@ def given_away(values: Sequence[Values], pairs: Pairs, sought: Sequence[int]) ->
 
 def _share(values: Sequence[Values], pairs: Pairs, sought: Sequence[int]) -> float:
     point = at = 0
-    said: list[Flags] = []
+    readable: list[Flags] = []
     for number, one in enumerate(values):
         if number in sought:
-            said.append(_said(one, pairs, point, at))
+            readable.append(_readable(one, pairs, point, at))
         point, at = point + isinstance(one, Points), at + len(one.rulers)
-    return float(np.mean(said))
+    return float(np.mean(readable))
 
 
-def _said(one: Values, pairs: Pairs, point: int, at: int) -> Flags:
-    """Of each record whether its row says its value; a missing value is said where the row is missing, too."""
+def _readable(one: Values, pairs: Pairs, point: int, at: int) -> Flags:
+    """Of each record whether its value can be read off its row; a missing one can where the row is missing, too."""
     if isinstance(one, Points):
         near: Flags = np.abs(_in_original_units(one, pairs.masked.points[point]) - pairs.points[point]) <= _NEAR
         return near
     known, low, high = pairs.ranges[at], pairs.masked.low[at], pairs.masked.high[at]
     if isinstance(one, Categories):
-        said: Flags = (low == high) & (low == known)
-        return said
+        readable: Flags = (low == high) & (low == known)
+        return readable
     if one.masked is not None:
         inside = np.abs(_in_original_units(one, low) - known) <= _NEAR
     else:

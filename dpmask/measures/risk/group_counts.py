@@ -94,7 +94,7 @@ class GroupTask:
     """One quasi-identifier: its columns, and the sensitive ones beside it with their shares before and after.
 
     Where labels stand for sets of values, an original is matched under the label it would be released as; a column
-    that tells nothing is left out. Where labels overlap (``register`` is False), as those of regions do, that is not
+    that shows nothing is left out. Where labels overlap (``register`` is False), as those of regions do, that is not
     known of a column by itself: then no person is taken to match a released group but its own, which is the worst.
     """
 

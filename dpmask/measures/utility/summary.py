@@ -77,8 +77,8 @@ class Summary:
         if not all(table.rows for table in self.found):
             raise InputError(f"{who}: one of the tables has no record.")
         self.sizes(who)
-        tallies = zip(self.found[0].value_counts, self.found[1].value_counts, strict=True)
-        counts = [*zip(*self.around.bins, strict=True), *(one.beside(two) for one, two in tallies)]
+        categories = zip(self.found[0].value_counts, self.found[1].value_counts, strict=True)
+        counts = [*zip(*self.around.bins, strict=True), *(one.beside(two) for one, two in categories)]
         return [(one / self.found[0].size, two / self.found[1].size) for one, two in counts]
 
 
