@@ -18,39 +18,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.engine.collection import Collection, itself
 from dpmask.engine.exchange import Piece
-from dpmask.engine.tasks import Position
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.arrays import Counts, Flags, Floats, Words
-from dpmask.kernels.households import Homes, compositions, gathered, household_risks
-from dpmask.kernels.keys import RowKeys, counted, grouped, with_word
+from dpmask.kernels.arrays import Floats, Words
+from dpmask.kernels.households import Homes, gathered, household_risks
+from dpmask.kernels.keys import RowKeys, counted, grouped
 from dpmask.kernels.moments import column_moments, merge_moments
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, timed
 from dpmask.measures.risk.distance_linkage import LinkageRisk, distance_linkage
 from dpmask.measures.risk.group_counts import released_labels
+from dpmask.measures.risk.known_members import MOST_MEMBERS, KnownMembers, WideHouseholds, side_by_side
 from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
 from dpmask.table.arrays import table_of_arrays
-from dpmask.table.beside import beside
-from dpmask.table.columns import floats, is_category, is_numeric, require_known
-from dpmask.table.dropping import PRESENT
+from dpmask.table.columns import is_category, is_numeric, require_known
 from dpmask.table.grouping import GroupSizes, merged_sizes, targets_for
 from dpmask.table.households import household_keys, households_of
-from dpmask.table.label_sets import AsReleased, only_of, with_labels
-from dpmask.table.pairs import masked_name, pair
+from dpmask.table.label_sets import only_of
 from dpmask.table.routing import rows_by_target
-from dpmask.table.row_keys import missing, require_groupable, row_keys
+from dpmask.table.row_keys import require_groupable
 from dpmask.table.table import Frame, Table, as_table
 
 _WHO = "households"
-_MEMBERS = 4
-"""Members whose numbers are compared, the lowest first."""
 _SAMPLE = 5_000
 _COMPOSITION = "composition"
 _HUNDEPOOL = "Hundepool et al. 2012, Statistical disclosure control, section 3.3"
@@ -178,8 +172,8 @@ def households(
     released = released_labels(before, after, labels, only_of(sets or {}, labels), _WHO)
     gaps = bool(after.origins) or not (isinstance(original, Table) and isinstance(masked, Table))
     wild = tuple(name for name in labels if name in (suppressed or ()))
-    task = _KnownMembers(number, numbers, tuple(labels), tuple(released.values()), gaps, wild)
-    both = _side_by_side(original, masked, task)
+    task = KnownMembers(number, numbers, tuple(labels), tuple(released.values()), gaps, wild)
+    both = side_by_side(original, masked, task, _WHO)
     homes = households_of(both, number, task.columns, task.members, f"{_WHO}: meet", _WHO, size=task.size)
     wide = homes.persist(task.wide, f"{_WHO}: compared")
     present = wide.map(_rows, f"{_WHO}: compared")
@@ -210,101 +204,7 @@ def _by_chance(sizes: GroupSizes) -> float:
     return sizes.distinct / sizes.records
 
 
-class _Wide(NamedTuple):
-    """Households that the release has, one row each: compositions as words, sizes, numbers (columns x ranks x rows)."""
-
-    before: RowKeys
-    after: RowKeys
-    sizes: Counts
-    numbers: tuple[Floats, Floats]
-
-
-class _KnownMembers(NamedTuple):
-    """What an intruder knows of each member."""
-
-    household: str
-    numbers: tuple[str, ...]
-    labels: tuple[str, ...]
-    released: tuple[AsReleased, ...]
-    gaps: bool
-    """Whether records may be missing in the release."""
-    suppressed: tuple[str, ...] = ()
-    """The labels in which a missing cell is taken for what it was."""
-
-    @property
-    def columns(self) -> list[str]:
-        """All that is read of both tables."""
-        names = [*self.numbers, *self.labels]
-        return [*names, *map(masked_name, names), *([PRESENT] if self.gaps else [])]
-
-    @property
-    def size(self) -> int:
-        """Bytes of a member."""
-        return 33 + 16 * len(self.numbers)
-
-    def originals(self, rows: Rows) -> Rows:
-        """The labels of originals, as they would be released."""
-        for one in self.released:
-            rows = one.replaced(rows)
-        return rows
-
-    def members(self, rows: Rows, position: Position) -> tuple[NDArray[Any], ...]:
-        """Whether each is in the release, the keys of its labels before and after, and its numbers."""
-        values = [
-            np.array([floats(rows, name) for name in names]).reshape(len(self.numbers), rows.num_rows)
-            for names in (self.numbers, list(map(masked_name, self.numbers)))
-        ]
-        originals = self.originals(rows)
-        before = row_keys(originals, self.labels)
-        after = self.released_keys(rows, originals)
-        return (self.there(rows), *before, *after, *values)
-
-    def released_keys(self, rows: Rows, originals: Rows) -> RowKeys:
-        """The keys of released labels; ``originals`` has what suppressed ones were."""
-        for name in self.suppressed:
-            rows = with_labels(rows, masked_name(name), originals.column(name))
-        return row_keys(rows, list(map(masked_name, self.labels)))
-
-    def there(self, rows: Rows) -> Flags:
-        """Whether each record is in the release."""
-        return ~missing(rows, PRESENT) if self.gaps else np.ones(rows.num_rows, np.bool_)
-
-    def wide(self, homes: Homes) -> _Wide:
-        """Households with a member in the release. Members who are not are known, and cannot be seen."""
-        there, one, two, three, four, known, seen = homes.members
-        left = np.add.reduceat(there, homes.starts, dtype=np.int64) if len(homes.starts) else np.empty(0, np.int64)
-        kept = np.flatnonzero(left)
-        before = with_word(compositions(RowKeys(one, two), homes.starts), homes.sizes.view(np.uint64)).at(kept)
-        masked = RowKeys(*(np.where(there, lane, np.uint64(0)) for lane in (three, four)))
-        after = with_word(compositions(masked, homes.starts), left.view(np.uint64)).at(kept)
-        numbers = homes.numbers()
-        ranked = _ranked(known, numbers, homes.starts), _ranked(np.where(there, seen, np.nan), numbers, homes.starts)
-        return _Wide(before, after, left[kept], (ranked[0][..., kept], ranked[1][..., kept]))
-
-
-def _ranked(values: Floats, numbers: Counts, starts: Counts) -> Floats:
-    """The numbers of each household in rising order (columns x ranks x households), missing where there are fewer."""
-    found = np.full((len(values), _MEMBERS, len(starts)), np.nan)
-    for place, column in enumerate(values):
-        order = np.lexsort((column, numbers))
-        rank = np.arange(len(numbers)) - starts[numbers]
-        few = rank < _MEMBERS
-        found[place, rank[few], numbers[few]] = column[order][few]
-    return found
-
-
-def _side_by_side(original: Frame, masked: Frame, task: _KnownMembers) -> Table:
-    """Both tables as one: the household's number, and all that is compared, before and after."""
-    names = [*task.numbers, *task.labels]
-    if not (isinstance(original, Table) and isinstance(masked, Table)):
-        masked = masked.assign(**{task.household: 0})  # it may have no such column, and need not
-        return pair(original, masked, [task.household, *names], _WHO, marks=True)
-    there = {PRESENT: PRESENT} if task.gaps else {}
-    given = {name: name for name in (task.household, *names)}
-    return beside([(original, given), (masked, {name: masked_name(name) for name in names} | there)])
-
-
-def _rows(wide: _Wide) -> int:
+def _rows(wide: WideHouseholds) -> int:
     return len(wide.sizes)
 
 
@@ -312,16 +212,22 @@ def _households(homes: Homes) -> int:
     return len(homes.starts)
 
 
-def _composition_counts(fewest: int, wide: _Wide) -> Piece:
+def _composition_counts(fewest: int, wide: WideHouseholds) -> Piece:
     return counted(wide.after.at(wide.sizes >= fewest))
 
 
 def _linked(
-    wide: Collection[_Wide], rows: Sequence[int], task: _KnownMembers, *, sample: int | None, limit: int, seed: int
+    wide: Collection[WideHouseholds],
+    rows: Sequence[int],
+    task: KnownMembers,
+    *,
+    sample: int | None,
+    limit: int,
+    seed: int,
 ) -> LinkageRisk | None:
     """Linkage with households as records; None where all that is known of them is the same."""
     varied = wide.reduce(_spreads, merge_moments, f"{_WHO}: numbers") if task.numbers else None
-    names = [f"{name} {rank + 1}" for name in task.numbers for rank in range(_MEMBERS)]
+    names = [f"{name} {rank + 1}" for name in task.numbers for rank in range(MOST_MEMBERS)]
     known = [] if varied is None else [n for n, sd in enumerate(np.nan_to_num(varied.sd)) if sd > 0]
     shown = [_COMPOSITION, *(names[n] for n in known)]
     if sum(rows) < 2 or (not known and not task.labels):  # noqa: PLR2004
@@ -330,17 +236,17 @@ def _linked(
     return distance_linkage(*tables, columns=shown, sample=sample, limit=limit, seed=seed)
 
 
-def _spreads(wide: _Wide) -> Any:
+def _spreads(wide: WideHouseholds) -> Any:
     return column_moments(list(wide.numbers[0].reshape(-1, len(wide.sizes))))
 
 
-def _values(known: tuple[int, ...], side: int, wide: _Wide) -> tuple[Words, Floats]:
+def _values(known: tuple[int, ...], side: int, wide: WideHouseholds) -> tuple[Words, Floats]:
     """The compositions of one of both tables, and its numbers that differ."""
     words = (wide.before, wide.after)[side].first
     return words, wide.numbers[side].reshape(-1, len(wide.sizes))[list(known)]
 
 
-def _mean_risk(both: Table, task: _KnownMembers) -> float:
+def _mean_risk(both: Table, task: KnownMembers) -> float:
     """The sum over households of the chance that any member is found by the labels of its own."""
     targets, names = targets_for(both.rows), [task.household, *task.columns]
     by_row = both.select(list(dict.fromkeys(names))).transform(partial(_split_rows, task, targets))
@@ -349,7 +255,7 @@ def _mean_risk(both: Table, task: _KnownMembers) -> float:
     return float(met.reduce(_sum, float.__add__, f"{_WHO}: members"))
 
 
-def _split_rows(task: _KnownMembers, targets: int, rows: Rows) -> list[Piece]:
+def _split_rows(task: KnownMembers, targets: int, rows: Rows) -> list[Piece]:
     there = np.flatnonzero(task.there(rows))
     keys = task.released_keys(rows, task.originals(rows) if task.suppressed else rows).at(there)
     homes = household_keys(rows, task.household, _WHO).at(there)
