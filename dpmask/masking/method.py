@@ -168,7 +168,7 @@ class Method(ABC, Generic[Fitted]):
         """
         return {}
 
-    def fit(self, table: Any, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> Fitted:
+    def fit(self, table: tables.Frame, *, key: str | bytes | Subkey | None = None, seed: int | None = None) -> Fitted:
         """Learn from a lake, a pandas or a Dask DataFrame what masking needs; a secret ``key`` or a ``seed`` draws."""
         source = tables.as_table(table, self.who)
         secret = make_key(self.who, key=key, seed=seed)
@@ -260,7 +260,7 @@ class FittedMethod(ABC):
         """The schema of a table with this schema once it is masked."""
         return self.method.masked_schema(schema)
 
-    def mask(self, table: Any) -> Any:
+    def mask(self, table: tables.Frame) -> tables.Frame:
         """The table masked: pandas as pandas, a Dask frame or a lake as a Dask frame, index and other columns kept.
 
         One pass sees whether it is the table that it was fitted on. Another one gets draws of its own; what is promised

@@ -12,8 +12,9 @@ from dpmask.kernels.refinement.information import TIE
 from dpmask.lake.reading import Rows
 from dpmask.masking.method import FittedMethod
 from dpmask.masking.refinement.attributes import SUPPRESSED
-from dpmask.masking.refinement.columns import WHO, DroppedGroups, Released, parsed_bound
-from dpmask.masking.refinement.figures import IN_ORDER, REFINED, TREES, Figures, ModelFigure  # noqa: F401 - where older fits have it
+from dpmask.masking.refinement.columns import WHO, Released, parsed_bound
+from dpmask.masking.refinement.dropped_groups import DroppedGroups
+from dpmask.masking.refinement.figures import IN_ORDER, REFINED, TREES, Figures
 from dpmask.masking.refinement.guide import DISTORTION, Labels
 from dpmask.masking.refinement.solution import RefinementStep
 from dpmask.masking.refinement.suppressed_cells import SuppressedCells

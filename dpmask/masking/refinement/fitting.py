@@ -11,7 +11,8 @@ from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError
 from dpmask.masking.refinement.attributes import MISSING, SUPPRESSED, Attribute
 from dpmask.masking.refinement.blocks import CodedTable, coded_table
-from dpmask.masking.refinement.columns import WHO, DroppedGroups, MaskedColumn, masked_columns, parsed_bound
+from dpmask.masking.refinement.columns import WHO, MaskedColumn, masked_columns, parsed_bound
+from dpmask.masking.refinement.dropped_groups import DroppedGroups
 from dpmask.masking.refinement.figures import Figures
 from dpmask.masking.refinement.fitted import FittedRefinement
 from dpmask.masking.refinement.fitted_regions import FittedRegions

@@ -9,7 +9,7 @@ import numpy as np
 from dpmask.kernels.refinement.dropped import Drops
 from dpmask.masking.refinement.attributes import Attribute
 from dpmask.masking.refinement.blocks import CodedTable
-from dpmask.masking.refinement.columns import DroppedGroups, lowest_of
+from dpmask.masking.refinement.dropped_groups import DroppedGroups, lowest_of
 from dpmask.masking.refinement.solution import Quasi, RefinementSolution
 from dpmask.masking.refinement.suppressed_cells import SuppressedCells, Suppression
 from dpmask.table.dropping import without

@@ -14,7 +14,7 @@ from dpmask.kernels.refinement.dropped import places_among
 from dpmask.kernels.refinement.grouping import Integers, keys_of
 from dpmask.kernels.refinement.local import Columns
 from dpmask.lake.reading import Rows
-from dpmask.masking.refinement.columns import lower, lowest_values
+from dpmask.masking.refinement.dropped_groups import lower, lowest_values
 from dpmask.table.encoders.category import CategoryEncoder
 from dpmask.table.encoders.interval import IntervalEncoder
 from dpmask.table.table import Table
