@@ -52,6 +52,20 @@ def test_a_share_lies_between_0_and_1():
         check_measure(measure, frame, frame)
 
 
+def test_every_parameter_is_described_and_has_a_type():
+    frame = pd.DataFrame({"income": [1.0, 2.0, 4.0]})
+
+    def unclear(original, masked, *, columns, depth=1):
+        """A rate of columns, by their depth."""
+        return Overdone(rate=0.5, guessing=0.0, attacked=1)
+
+    with pytest.raises(AssertionError, match="unclear: the docstring does not describe depth"):
+        check_measure(Measure(function=unclear, result=Overdone), frame, frame)
+    unclear.__annotations__["depth"] = "Depth"
+    with pytest.raises(AssertionError, match="unclear: jobs check parameters by their types, and name 'Depth' is not"):
+        check_measure(Measure(function=unclear, result=Overdone), frame, frame)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Overdone(Risk):
     """A risk."""
