@@ -39,7 +39,7 @@ class Limits:
 
     # lake
     lock_seconds: float = 8.0
-    """The pause between two signs of life of who has locked a folder in a store."""
+    """The pause between two signs of life of the run that has locked a folder in a store."""
     lock_patience: float = 30.0
     """How long such a lock must show none before it is taken over."""
 

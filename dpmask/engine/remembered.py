@@ -1,4 +1,4 @@
-"""What is computed again and again from the same content, kept by who asks for it: the explorer, between its moves.
+"""What is computed again and again from the same content, kept by its caller: the explorer, between its moves.
 
 By default nothing is: which passes a run makes must follow from its job, key and input alone.
 """

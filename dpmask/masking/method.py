@@ -161,7 +161,7 @@ class Method(ABC, Generic[Fitted]):
         return {}
 
     def attacks(self) -> Mapping[str, Mapping[str, Any]]:
-        """What an intruder does who knows the method and its parameters, but not the key.
+        """What an intruder who knows the method and its parameters, but not the key, does.
 
         The names of risk measures, each with its parameters as a job would give them, ``columns`` among them. A job
         takes them beside its own measures, whether it asks for them or not.

@@ -107,6 +107,7 @@ class FittedPseudonyms(FittedMethod):
     def weaknesses(self) -> list[str]:
         """What the data holder must know."""
         return [
-            "Records that share a pseudonym are known to belong together: who knows all members of a household looks "
-            "for all of them at once. households measures it; refinement keeps k households alike (of: households)."
+            "Records that share a pseudonym are known to belong together: an intruder who knows all members of a "
+            "household looks for all of them at once. households measures it; refinement keeps k households alike "
+            "(of: households)."
         ]

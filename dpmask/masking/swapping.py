@@ -6,7 +6,7 @@ to the last digit; what changes is whose they are.
 
 Protects against: being sure that the values of a record belong together. Does not protect against: learning a value
 about, as most move by no more than the window; linkage by many columns at once, as each of them narrows down where a
-record came from (``rank_linkage`` measures what an intruder links who knows share and window; every job takes it); nor
+record came from (``rank_linkage`` measures what an intruder who knows share and window links; every job takes it); nor
 the values themselves, which are all real: the largest income is in the release. Relations between columns weaken, the
 more the wider the window; sums such as net + tax = gross break.
 

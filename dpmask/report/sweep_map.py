@@ -291,7 +291,7 @@ def _numbers(sweep: Sweep, terms: Mapping[str, GlossaryEntry]) -> list[HeadNumbe
 def _linked(sweep: Sweep, point: SweepPoint) -> str:
     """What the strongest intruder finds, where points are compared by less than that."""
     found = None if sweep.risk == _LINKAGE else point.values.get(_LINKAGE)
-    return "" if found is None else f" Who knows all columns at risk finds {share_text(found)} ({_LINKAGE})."
+    return "" if found is None else f" An intruder with all columns at risk finds {share_text(found)} ({_LINKAGE})."
 
 
 def _is_allowed(sweep: Sweep, point: SweepPoint) -> bool | None:

@@ -186,7 +186,7 @@ def test_the_map_does_not_praise_a_point_that_the_strongest_intruder_finds(linka
     point = SweepPoint(parameters={"k": 3}, run="0", values={"gate.linkage": linkage}, risk=0.04, loss=0.1, about=about,
                        broken=() if held else rules[1:])  # fmt: skip
     page = map_page(Sweep(name="x", risk="a.rate", loss="b.value", points=(point,), rules=rules))
-    assert f"Who knows all columns at risk finds {share_text(linkage)} (gate.linkage)." in page
+    assert f"An intruder with all columns at risk finds {share_text(linkage)} (gate.linkage)." in page
     first = page[: page.index("What was lost")]
     assert ("card good" in first) == held
     assert ("card bad" in first) != held

@@ -52,7 +52,7 @@ _HUNDEPOOL = "Hundepool et al. 2012, Statistical disclosure control, section 3.3
 
 @dataclass(frozen=True, kw_only=True)
 class HouseholdRisk(Risk):
-    """What an intruder finds who knows all members of a household."""
+    """What an intruder who knows all members of a household finds."""
 
     rate: float
     risk: float
@@ -66,7 +66,9 @@ class HouseholdRisk(Risk):
     shares: ClassVar[tuple[str, ...]] = ("rate", "risk", "uniques", "prosecutor")
     unreported: ClassVar[tuple[str, ...]] = ("limits",)
     about: ClassVar[Term] = Term(
-        "What an intruder finds who knows all members of a household and looks for them at once.", MORE_RISK, _HUNDEPOOL
+        "What an intruder who knows all members of a household finds by all of them at once.",
+        MORE_RISK,
+        _HUNDEPOOL,
     )
     terms: ClassVar[Mapping[str, Term]] = {
         **Risk.terms,
@@ -127,7 +129,7 @@ def households(
     limit: int = 10_000,
     seed: int = 0,
 ) -> HouseholdRisk:
-    """What an intruder finds who knows all members of a household.
+    """What an intruder who knows all members of a household finds.
 
     Parameters
     ----------

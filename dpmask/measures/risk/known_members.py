@@ -1,4 +1,4 @@
-"""What an intruder knows who knows all members of a household, and households of both tables, one row each."""
+"""What an intruder knows of all members of a household, and the households of both tables, one row each."""
 
 from __future__ import annotations
 
