@@ -186,9 +186,11 @@ def _pairs() -> tuple[Any, Any, Any]:
 
 def _linkage() -> None:
     from dpmask.kernels.linkage.assignment import assigned
-    from dpmask.kernels.linkage.nearest import as_close, true_radii
+    from dpmask.kernels.linkage.nearest import as_close, true_radii, turned
+    from dpmask.kernels.linkage.record_tree import in_parts
 
     metric, masked, pairs = _pairs()
+    in_parts(turned(masked.points, np.eye(2)), np.ones(2), np.full(2, np.inf), np.arange(_ROWS), 2)
     as_close(metric, pairs.known, true_radii(metric, pairs.known, masked), masked)
     assigned(metric, *pairs[1:])
 
@@ -317,8 +319,8 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "mdav": (_in("microaggregation", "_mdav"), _mdav),
     "linkage": (
         (
-            *_in("linkage.record_tree", "_split", "_find_boxes"),
-            *("linkage.nearest._search", "linkage.assignment._fill"),
+            *_in("linkage.record_tree", "_cut", "_send", "_fill", "_find_boxes"),
+            *("linkage.nearest._search", "linkage.nearest._turn", "linkage.assignment._fill"),
         ),
         _linkage,
     ),
