@@ -200,8 +200,8 @@ def _crowds() -> None:
     from dpmask.kernels.linkage.crowds import crowds
 
     metric, _, pairs = _pairs()
-    members = Grouping(np.arange(_ROWS), np.arange(_ROWS))
-    crowds(metric, pairs, np.full(_ROWS, np.inf), pairs.low, pairs.high, members, pairs.at)
+    members, half = Grouping(np.arange(_ROWS), 2 * np.arange(_ROWS // 2)), slice(_ROWS // 2)
+    crowds(metric, pairs, np.full(_ROWS, np.inf), pairs.low[:, half], pairs.high[:, half], members, pairs.at)
 
 
 def _neighbours() -> None:
@@ -320,11 +320,11 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "linkage": (
         (
             *_in("linkage.record_tree", "_cut", "_send", "_fill", "_find_boxes"),
-            *("linkage.nearest._search", "linkage.nearest._turn", "linkage.assignment._fill"),
+            *("linkage.nearest._search", "linkage.nearest._turn", "linkage.assignment._add_squares"),
         ),
         _linkage,
     ),
-    "crowds": (_in("linkage.crowds", "_nearest"), _crowds),
+    "crowds": (_in("linkage.crowds", "_nearest", "_to_members"), _crowds),
     "neighbours": (_in("linkage.neighbours", "_scan"), _neighbours),
     "nearer": (_in("linkage.neighbours", "_count"), _nearer),
     "swapped": (_in("linkage.swapped", "_own", "_scan"), _swapped),

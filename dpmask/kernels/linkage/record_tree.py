@@ -308,16 +308,6 @@ def _select(keys: Floats, order: Integers, middle: int) -> None:
             return
 
 
-def tiles(columns: Floats, order: Integers, leaves: int, filling: float) -> Floats:
-    """The columns as leaves x columns x LEAF."""
-    tiles = np.empty((leaves, len(columns), LEAF))
-    ordered = np.full(leaves * LEAF, filling)
-    for number, column in enumerate(columns):
-        ordered[: len(order)] = column[order]
-        tiles[:, number] = ordered.reshape(leaves, LEAF)
-    return tiles
-
-
 @compiled(reassociate=False)
 def _find_boxes(
     low: Floats, high: Floats, counts: Integers, right: Integers, points: int, box_low: Floats, box_high: Floats
