@@ -144,7 +144,8 @@ def assignment_gains(metric: Metric, records: MetricPairs, radii: Radii, found: 
         distance, equal = found.distance[number][there], int(found.equal[number])
         ties = max(int((distance <= radii.outer[number]).sum()), equal)
         nearest = not (distance < radii.inner[number]).any()
-        right = equal_rows(low, high, place)[assigned_places(metric, known, low, high)[place]]
+        same = equal_rows(low, high, place)
+        right = same.all() or same[assigned_places(metric, known, low, high)[place]]
         gains[number] = right / equal - nearest / ties
     return gains
 
