@@ -48,7 +48,7 @@ from dpmask.release.publish import (
     statement_path,
 )
 from dpmask.release.shuffled import shuffled_folder
-from dpmask.release.staging import Observation, stage, staged_table
+from dpmask.release.staging import Observation, few_in_memory, stage, staged_table
 from dpmask.release.verify import verify
 from dpmask.report.compared import ComparedTables
 from dpmask.report.comparison import ColumnComparison, comparison, merge_counts
@@ -212,7 +212,7 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
         flush()
         this.recorder.add(rows=table.rows)
     with this.recorder.during("measure"):
-        masked = staged_table(table, prepared.columns, folder)
+        masked = few_in_memory(staged_table(table, prepared.columns, folder))
         decision = measure_and_judge(prepared.job, prepared.lake, masked, fitted, series)
         steps = by_step(prepared.lake, masked, fitted, decision.results) if compared else []
         zeros = zeros_masked(prepared.job, steps) if steps else []

@@ -186,9 +186,11 @@ def _pairs() -> tuple[Any, Any, Any]:
 
 def _linkage() -> None:
     from dpmask.kernels.linkage.assignment import assigned
-    from dpmask.kernels.linkage.nearest import as_close, true_radii
+    from dpmask.kernels.linkage.nearest import as_close, true_radii, turned
+    from dpmask.kernels.linkage.record_tree import in_parts
 
     metric, masked, pairs = _pairs()
+    in_parts(turned(masked.points, np.eye(2)), np.ones(2), np.full(2, np.inf), np.arange(_ROWS), 2)
     as_close(metric, pairs.known, true_radii(metric, pairs.known, masked), masked)
     assigned(metric, *pairs[1:])
 
@@ -198,8 +200,8 @@ def _crowds() -> None:
     from dpmask.kernels.linkage.crowds import crowds
 
     metric, _, pairs = _pairs()
-    members = Grouping(np.arange(_ROWS), np.arange(_ROWS))
-    crowds(metric, pairs, np.full(_ROWS, np.inf), pairs.low, pairs.high, members, pairs.at)
+    members, half = Grouping(np.arange(_ROWS), 2 * np.arange(_ROWS // 2)), slice(_ROWS // 2)
+    crowds(metric, pairs, np.full(_ROWS, np.inf), pairs.low[:, half], pairs.high[:, half], members, pairs.at)
 
 
 def _neighbours() -> None:
@@ -317,12 +319,12 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "mdav": (_in("microaggregation", "_mdav"), _mdav),
     "linkage": (
         (
-            *_in("linkage.record_tree", "_split", "_find_boxes"),
-            *("linkage.nearest._search", "linkage.assignment._fill"),
+            *_in("linkage.record_tree", "_cut", "_send", "_fill", "_find_boxes"),
+            *("linkage.nearest._search", "linkage.nearest._turn", "linkage.assignment._add_squares"),
         ),
         _linkage,
     ),
-    "crowds": (_in("linkage.crowds", "_nearest"), _crowds),
+    "crowds": (_in("linkage.crowds", "_nearest", "_to_members"), _crowds),
     "neighbours": (_in("linkage.neighbours", "_scan"), _neighbours),
     "nearer": (_in("linkage.neighbours", "_count"), _nearer),
     "swapped": (_in("linkage.swapped", "_own", "_scan"), _swapped),

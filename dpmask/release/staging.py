@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from dpmask.engine.collection import Collection
+from dpmask.engine.collection import Collection, itself
+from dpmask.engine.dispatch import threads
 from dpmask.engine.files import write_files
 from dpmask.engine.tasks import Position, content_of
 from dpmask.lake.reading import Rows
 from dpmask.lake.writing import bare_schema, keep_categories, used_categories
 from dpmask.release.folder import Folder, StagedFile
 from dpmask.table.dropping import POSITION, with_positions
+from dpmask.table.keyed_sample import StoredRows
 from dpmask.table.steps import BlockObserver, DroppedRows
 from dpmask.table.table import Reader, Table
 
@@ -124,3 +127,14 @@ def staged_table(table: Table, columns: Sequence[str], folder: Folder) -> Table:
     ]
     schema = bare_schema(table.masked_schema, columns)
     return Table(schema, table.blocks_with(contents), table.nullable, origins=table.origins)
+
+
+def few_in_memory(table: Table) -> Table:
+    """The table with its blocks in memory, where they are fewer than threads: every measure reads them again.
+
+    Each thread has a block in memory in any case.
+    """
+    if len(table.blocks) >= threads():
+        return table
+    rows = table.select(table.schema.names).persist(itself, "measure: read")
+    return replace(table, blocks=table.blocks_with(rows.as_contents(StoredRows)))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpmask.kernels.keys import Grouping, mostly_equal
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 
 _NUMBER = "row number"
@@ -45,7 +46,7 @@ def distinct_rows(rows: Rows, columns: Sequence[str], *, exact: bool = True) -> 
     order = np.argsort(firsts)
     starts = np.cumsum(sizes[order]) - sizes[order]
     places = np.repeat(ends[:-1][order] - starts, sizes[order]) + np.arange(count)
-    return DistinctRows(some.take(firsts[order]), Grouping(members[places], starts))
+    return DistinctRows(some.take(array_of(firsts[order])), Grouping(members[places], starts))
 
 
 def _repeat(rows: Rows) -> bool:
@@ -53,7 +54,7 @@ def _repeat(rows: Rows) -> bool:
     places = looked_at(rows.num_rows)
     if len(places) == rows.num_rows:
         return True
-    return mostly_equal(distinct_rows(rows.take(places), rows.schema.names).members.sizes, rows.num_rows)
+    return mostly_equal(distinct_rows(rows.take(array_of(places)), rows.schema.names).members.sizes, rows.num_rows)
 
 
 def looked_at(rows: int) -> NDArray[np.int64]:

@@ -15,9 +15,15 @@ from numpy.typing import NDArray
 from dpmask.errors import JobError
 from dpmask.kernels.arrays import Words
 from dpmask.kernels.keys import RowKeys, float_words, new_keys, with_word
-from dpmask.lake.arrow import filled, numbers_of
+from dpmask.lake.arrow import array_of, filled, numbers_of
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import floats, is_nested, require_known
+from dpmask.table.encoders.texts import text_values
+
+_LOOK = 1 << 14
+"""Rows that are looked at first: where these differ, all do."""
+_REPEATED = 4
+"""Rows for each combination of values, at least, for keys to be computed once for each."""
 
 
 def require_groupable(schema: Any, columns: Iterable[str], who: str) -> None:
@@ -31,7 +37,38 @@ def require_groupable(schema: Any, columns: Iterable[str], who: str) -> None:
 
 
 def row_keys(rows: Rows, columns: Sequence[str]) -> RowKeys:
-    """A key for each row's values in these columns. 1 and 1.0 are equal, -0.0 and 0.0 too; missing equals missing."""
+    """A key for each row's values in these columns. 1 and 1.0 are equal, -0.0 and 0.0 too; missing equals missing.
+
+    Where few rows of texts differ, each different one has its key computed once.
+    """
+    few = _few_different(rows, columns)
+    if few is None:
+        return _keys(rows, columns)
+    examples, numbers = few
+    return _keys(rows.select(list(columns)).take(array_of(examples)), columns).at(numbers)
+
+
+def _few_different(rows: Rows, columns: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+    """A row for each different one, and for every row the number of its own; None if they may be many."""
+    kinds = [rows.schema.field(column).type for column in columns]
+    if not kinds or not all(pa.types.is_dictionary(kind) or pa.types.is_string(kind) for kind in kinds):
+        return None
+    for some in (rows.slice(0, _LOOK), rows):
+        numbers, most, count = np.zeros(some.num_rows, np.intp), some.num_rows // _REPEATED, 1
+        for column in columns:
+            found = text_values(some, column)
+            count *= len(found.counts)
+            if count > most:
+                return None
+            numbers *= len(found.counts)
+            numbers += found.places
+    example = np.full(count, -1, np.intp)
+    example[numbers] = np.arange(len(numbers))
+    there = example >= 0
+    return example[there], (np.cumsum(there) - 1)[numbers]
+
+
+def _keys(rows: Rows, columns: Sequence[str]) -> RowKeys:
     keys = new_keys(rows.num_rows)
     for column in columns:
         found, absent = column_words(rows, column)

@@ -33,6 +33,26 @@ def test_keys_do_not_depend_on_where_a_block_begins_or_how_it_is_chunked():
         assert (row_keys(table.slice(40, 30), [name]).second == whole.second[40:70]).all(), name
 
 
+@pytest.mark.parametrize("columns", [["sex"], ["sex", "region"], ["sex", "name"], ["sex", "region", "name"]])
+def test_keys_of_few_different_rows_are_those_of_each_row(columns):
+    """Those of a table of 5,000 rows, and of each of its rows alone: some are missing, one column has many values."""
+    rng = np.random.default_rng(5)
+    names = rng.integers(0, 4000, 5000).astype(str)
+    people = pa.table(
+        {
+            "sex": pa.array(np.where(rng.random(5000) < 0.1, None, rng.choice(["f", "m"], 5000))),
+            "region": pa.array(rng.choice(["a", "b", "c"], 5000)).dictionary_encode(),
+            "name": pa.array(names),
+        }
+    )
+    keys = row_keys(people, columns)
+    for row in range(0, 5000, 250):
+        alone = row_keys(people.slice(row, 1), columns)
+        assert (keys.first[row], keys.second[row]) == (alone.first[0], alone.second[0])
+    found = people.select(columns).combine_chunks().to_pylist()
+    assert len(np.unique(keys.first)) == len({tuple(row.values()) for row in found})
+
+
 def test_types_that_hold_the_same_value_have_the_same_key():
     whole = [pa.int8(), pa.uint64(), pa.float32(), pa.float64()]
     text = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.dictionary(pa.int8(), pa.string())]

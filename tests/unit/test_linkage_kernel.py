@@ -17,7 +17,7 @@ from dpmask.kernels.linkage.nearest import (
     true_radii,
 )
 from dpmask.kernels.linkage.neighbours import Sought, as_near
-from dpmask.kernels.linkage.record_tree import LEAF, build_tree
+from dpmask.kernels.linkage.record_tree import LEAF, build_tree, in_parts
 from dpmask.kernels.wilson import wilson
 
 NONE = np.zeros(0)
@@ -91,6 +91,31 @@ def test_answers_are_those_of_all_distances(rows, points, kinds, collapse):
     known = one.known(points_known, ranges)
     found = as_close(one, known, true_radii(one, known, masked), masked, collapse=collapse)
     assert found.tolist() == written_out(one, known, points, masked, np.arange(rows))
+
+
+@pytest.mark.parametrize("rows_of_a_part", [2, 30, LEAF])
+@pytest.mark.parametrize("zeros", [0.0, 0.7, 1.0])
+def test_many_rows_are_sent_to_parts_first(monkeypatch, rows_of_a_part, zeros):
+    """Equal values are not torn apart: parts may be empty, or have nearly all rows."""
+    monkeypatch.setattr("dpmask.kernels.linkage.record_tree._PART", rows_of_a_part)
+    rng = np.random.default_rng(7)
+    points_known, ranges, masked = example(rng, 400, 3, ("category", "interval"))
+    masked.points[:, rng.random(400) < zeros] = 0.0
+    one = metric(3, [RULERS["category"], RULERS["interval"]])
+    known = one.known(points_known, ranges)
+    found = as_close(one, known, true_radii(one, known, masked), masked, collapse=False)
+    assert found.tolist() == written_out(one, known, 3, masked, np.arange(400))
+
+
+def test_parts_lie_apart():
+    """What a cut sends to either side: no part is much larger than others unless values are equal."""
+    columns = np.random.default_rng(8).normal(size=(2, 4096)) * [[2.0], [1.0]]
+    order, starts = in_parts(columns, np.ones(2), np.full(2, np.inf), np.arange(4096), 16)
+    assert sorted(order) == list(range(4096))
+    sizes = np.diff(starts)
+    assert 128 < sizes.min() <= sizes.max() < 512
+    first = columns[0, order]  # the one that spreads most is cut first
+    assert first[: starts[8]].max() < first[starts[8] :].min()
 
 
 def test_a_turned_metric():

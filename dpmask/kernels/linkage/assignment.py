@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpmask.kernels.arrays import Flags, Floats, Integers
-from dpmask.kernels.compile import compiled, plain
-from dpmask.kernels.linkage.nearest import Metric, to_rows
-from dpmask.kernels.linkage.record_tree import LEAF, tiles
+from dpmask.kernels.compile import compiled, read_only
+from dpmask.kernels.linkage.nearest import Metric
 from dpmask.kernels.scipy_parts import assign
 
 _FAR = 1e6
@@ -34,22 +33,27 @@ def assigned_places(metric: Metric, known: Floats, low: Floats, high: Floats) ->
 
 def _squares(metric: Metric, known: Floats, low: Floats, high: Floats) -> Floats:
     """The squared distances of all pairs, known x masked."""
-    rows = low.shape[1]
-    leaves, order = -(-rows // LEAF), np.arange(rows)
-    squares = np.empty((known.shape[1], leaves, LEAF))
-    rulers = plain(metric.scale), plain(metric.least), plain(metric.cap)
-    _fill(plain(known.T), tiles(low, order, leaves, np.inf), tiles(high, order, leaves, -np.inf), *rulers, squares)
-    return squares.reshape(len(squares), -1)[:, :rows]
+    squares = np.zeros((known.shape[1], low.shape[1]))
+    _add_squares(*map(read_only, (known, low, high, metric.scale, metric.least, metric.cap)), squares)
+    return squares
 
 
 @compiled()
-def _fill(
-    queries: Floats, low: Floats, high: Floats, scale: Floats, least: Floats, cap: Floats, squares: Floats
+def _add_squares(
+    known: Floats, low: Floats, high: Floats, scale: Floats, least: Floats, cap: Floats, squares: Floats
 ) -> None:
-    points = low.shape[1] - high.shape[1]
-    for number in range(len(queries)):
-        for leaf in range(len(low)):
-            to_rows(queries[number], low[leaf], high[leaf], points, scale, least, cap, squares[number, leaf])
+    points = len(low) - len(high)
+    for query in range(len(squares)):
+        for column in range(points):
+            for row in range(low.shape[1]):
+                gap = low[column, row] - known[column, query]
+                squares[query, row] += gap * gap
+        for at in range(len(high)):
+            value = known[points + at, query]
+            for row in range(low.shape[1]):
+                gap = max(low[points + at, row] - value, value - high[at, row])
+                gap = min(max(gap * scale[at], least[at]), cap[at]) if gap > 0.0 else 0.0
+                squares[query, row] += gap * gap
 
 
 def equal_rows(low: Floats, high: Floats, row: int) -> Flags:

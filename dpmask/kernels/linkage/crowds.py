@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.kernels.arrays import Flags, Floats, Integers
-from dpmask.kernels.compile import compiled, plain
+from dpmask.kernels.compile import compiled, plain, read_only
 from dpmask.kernels.keys import Grouping, float_keys
 from dpmask.kernels.linkage.assignment import assigned_places, equal_rows
 from dpmask.kernels.linkage.nearest import Metric, Radii, to_box, to_rows
@@ -83,22 +83,11 @@ def crowds(
     room = np.empty(DEPTH, np.int64), np.empty(DEPTH), np.empty(LEAF)
     _nearest(*tree, plain(records.known.T), plain(bound), *rulers, *room, near.distance, near.places)
     if low.shape[1] < len(members.order):
-        _to_members(near.distance, near.places, members)
+        rows, near = near, no_crowds(records)
+        parts = members.order, members.starts, members.sizes
+        _to_members(rows.distance, rows.places, *map(read_only, parts), near.distance, near.places)
     rows, places = _near_rows(near.places, len(members.order))
     return Crowds(near.distance, places, pairs_at(rows), _equal(records, low, high, members.sizes))
-
-
-def _to_members(distance: Floats, places: Integers, members: Grouping) -> None:
-    """The nearest pairs in the place of the nearest distinct rows, which have them."""
-    sizes = np.minimum(members.sizes, CROWD)
-    for far, rows in zip(distance, places, strict=True):
-        there = rows != _NOBODY
-        kept = far <= far[np.searchsorted(np.cumsum(sizes[rows[there]]), CROWD)] if there.all() else there
-        counts = sizes[rows[kept]]
-        starts = np.repeat(members.starts[rows[kept]] - np.cumsum(counts) + counts, counts)
-        found, gaps = members.order[starts + np.arange(len(starts))], np.repeat(far[kept], counts)
-        nearest = np.lexsort((found, gaps))[:CROWD]
-        far[: len(nearest)], rows[: len(nearest)] = gaps[nearest], found[nearest]
 
 
 def _equal(records: MetricPairs, low: Floats, high: Floats, sizes: Integers) -> Integers:
@@ -155,7 +144,8 @@ def assignment_gains(metric: Metric, records: MetricPairs, radii: Radii, found: 
         distance, equal = found.distance[number][there], int(found.equal[number])
         ties = max(int((distance <= radii.outer[number]).sum()), equal)
         nearest = not (distance < radii.inner[number]).any()
-        right = equal_rows(low, high, place)[assigned_places(metric, known, low, high)[place]]
+        same = equal_rows(low, high, place)
+        right = same.all() or same[assigned_places(metric, known, low, high)[place]]
         gains[number] = right / equal - nearest / ties
     return gains
 
@@ -226,10 +216,32 @@ def _nearest(
                 number, square = numbers[leaf, row] - 1, squares[row]
                 if number < 0 or square > bound[query_number]:
                     continue
-                if square > best[last] or (square == best[last] and number > rows[last]):
-                    continue
-                at = last
-                while at > 0 and (best[at - 1] > square or (best[at - 1] == square and rows[at - 1] > number)):
-                    best[at], rows[at] = best[at - 1], rows[at - 1]
-                    at -= 1
-                best[at], rows[at] = square, number
+                _insert(best, rows, square, number)
+
+
+@compiled(part=True)
+def _insert(best: Floats, rows: Integers, square: float, number: int) -> bool:
+    """Put a row among the nearest ones, by distance and then number, in place of the last; False if it is none."""
+    at = len(best) - 1
+    if square > best[at] or (square == best[at] and number > rows[at]):
+        return False
+    while at > 0 and (best[at - 1] > square or (best[at - 1] == square and rows[at - 1] > number)):
+        best[at], rows[at] = best[at - 1], rows[at - 1]
+        at -= 1
+    best[at], rows[at] = square, number
+    return True
+
+
+@compiled()
+def _to_members(
+    near: Floats, rows: Integers, order: Integers, starts: Integers, sizes: Integers, distance: Floats, places: Integers
+) -> None:
+    """The nearest pairs, by the nearest distinct rows, which have them in rising order."""
+    for query in range(len(near)):
+        for at in range(near.shape[1]):
+            row = rows[query, at]
+            if row == _NOBODY:
+                break
+            for member in range(starts[row], starts[row] + sizes[row]):
+                if not _insert(distance[query], places[query], near[query, at], order[member]):
+                    break

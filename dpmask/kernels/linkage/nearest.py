@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.kernels.arrays import Floats, Integers
-from dpmask.kernels.compile import compiled, plain
+from dpmask.kernels.compile import compiled, plain, read_only
 from dpmask.kernels.linkage.record_tree import DEPTH, LEAF, RecordTree, build_tree
 from dpmask.kernels.linkage.scores import Scores
 
@@ -23,7 +23,7 @@ BEATEN = -1
 _FEW = 1024
 _SAME = 1e-9  # relative: distances that agree this far are one tie, whatever the blocks did to a mean's last digits
 _ROUNDING = 1e-12  # what rounding may add to a distance, relative to the length of a record
-_FEW_TURNED = 256  # records that are turned by all weights of a column at once: the same sums in the same order
+_TILE = 1 << 10  # records that stay in the processor's cache while they are turned
 
 
 class Masked(NamedTuple):
@@ -64,7 +64,7 @@ class Metric(NamedTuple):
         """Known records in this metric, columns x rows: points, then ranges."""
         if self.scores is not None:
             points, ranges = self.scores.of_known(points, ranges)
-        found = _turned(self._points(points), self.turn if self.known_turn is None else self.known_turn)
+        found = turned(self._points(points), self.turn if self.known_turn is None else self.known_turn)
         if self.shift is not None:
             found = found + self.shift[:, None]
         return self._joined(found, ranges)
@@ -73,7 +73,7 @@ class Metric(NamedTuple):
         """Masked records likewise: where points are and ranges begin, and where ranges end."""
         if self.scores is not None:
             masked = Masked(*self.scores.of_masked(*masked))
-        return self._joined(_turned(self._points(masked.points), self.turn), masked.low), self._ranges(masked.high)
+        return self._joined(turned(self._points(masked.points), self.turn), masked.low), self._ranges(masked.high)
 
     def _joined(self, points: Floats, ranges: Floats) -> Floats:
         return np.concatenate([points, self._ranges(ranges)]) if len(self.scale) else points
@@ -85,18 +85,25 @@ class Metric(NamedTuple):
         return columns[: len(self.scale)] if self.chosen is None else columns[self.chosen[1]]
 
 
-def _turned(points: Floats, turn: Floats | None) -> Floats:
+def turned(points: Floats, turn: Floats | None) -> Floats:
+    """Points, columns x rows, turned by a matrix, if there is one: no BLAS, equal records must stay equal."""
     if turn is None:
         return points
-    turned = np.zeros_like(points)  # no BLAS: equal records must stay equal
-    if points.shape[1] < _FEW_TURNED:
-        for column, weights in zip(points, turn.T, strict=True):
-            turned += weights[:, None] * column
-        return turned
-    for number, by_column in enumerate(turn):
-        for column, weight in zip(points, by_column, strict=True):
-            turned[number] += weight * column
-    return turned
+    found = np.zeros((len(turn), points.shape[1]))
+    _turn(read_only(points), read_only(turn), found)
+    return found
+
+
+@compiled(reassociate=False, contract=False)
+def _turn(points: Floats, turn: Floats, found: Floats) -> None:
+    rows = points.shape[1]
+    for start in range(0, rows, _TILE):
+        end = min(start + _TILE, rows)
+        for number in range(len(turn)):
+            for column in range(len(points)):
+                weight = turn[number, column]
+                for row in range(start, end):
+                    found[number, row] += weight * points[column, row]
 
 
 class Radii(NamedTuple):

@@ -11,6 +11,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ _OUTSIDE = 1e-3  # standard deviations: a value at the open end of an interval i
 _EVERYTHING = 1e100
 _FIRST_HASH = 2.0**21  # codes below are places among the values of declared sets
 _LAST_HASH = _FIRST_HASH + 2.0**52
+_REMEMBERED = 1 << 14  # hashes of values, which every block has again
 _MISSING = _FIRST_HASH - 1.0  # among the values that are not listed
 
 
@@ -175,15 +177,19 @@ class Categories:
         return self.sets.get(label) or (self._code(label), self._code(label))
 
     def _code(self, value: str) -> float:
-        """Its place in the declared sets, or a hash of 52 bits: no list of all values is ever made, in any place.
-
-        Two of a million different values share a code with a probability of 1 in 9,000; they would count as the same.
-        """
+        """Its place in the declared sets, or a hash."""
         found = self.places.get(value)
-        if found is not None:
-            return found
-        digest = hashlib.blake2b(value.encode(), digest_size=8).digest()
-        return _FIRST_HASH + float(int.from_bytes(digest) >> 12)
+        return _hashed(value) if found is None else found
+
+
+@lru_cache(_REMEMBERED)
+def _hashed(value: str) -> float:
+    """A hash of 52 bits: no list of all values is ever made, in any place.
+
+    Two of a million different values share a code with a probability of 1 in 9,000; they would count as the same.
+    """
+    digest = hashlib.blake2b(value.encode(), digest_size=8).digest()
+    return _FIRST_HASH + float(int.from_bytes(digest) >> 12)
 
 
 Values = Points | Ranges | Categories
