@@ -356,7 +356,7 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     ),
 }
 _FUZZY: dict[str, tuple[str, Callable[..., None]]] = {
-    "fuzzy": ("fuzzy.center_sums.sum_block-{}-False-False", _fuzzy),
-    "memberships": ("fuzzy.center_sums.find_memberships-{}-False-False", _memberships),
+    "fuzzy": ("fuzzy.center_sums.sum_block-{}-False", _fuzzy),
+    "memberships": ("fuzzy.center_sums.find_memberships-{}-False", _memberships),
     "drawn centres": ("fuzzy.draws.draw-{}", _drawn_centers),
 }

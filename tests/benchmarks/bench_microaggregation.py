@@ -21,12 +21,11 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-from bench_fuzzy import lloyd, standardised
+from bench_fuzzy import REFERENCE, SKEWED, lloyd, standardised
 from common import COLUMNS, DPMASK, Path, Population, noise_job, numeric_lake, os, say, time, within_limits
 
 import dpmask
 
-REFERENCE = Path(os.environ.get("DPMASK_REFERENCE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 EXACT = {3: 0.032, 5: 0.054, 10: 0.091}
 FULL, FULL_PLAIN = 1_000_000, 20_000
 PARTS = {
@@ -34,16 +33,7 @@ PARTS = {
     "census.csv": None,
     "tarragona.csv": None,
     "adult.parquet": None,
-    "census_income_kdd.parquet": [
-        "age",
-        "wage_per_hour",
-        "capital_gains",
-        "capital_losses",
-        "dividends_from_stocks",
-        "num_persons_worked_for_employer",
-        "weeks_worked_in_year",
-        "instance_weight",
-    ],
+    "census_income_kdd.parquet": SKEWED,
 }
 KEYS = ["YEAR", "UTILITYID", "MONTH"]
 LARGE = 5000

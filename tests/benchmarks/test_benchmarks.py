@@ -100,11 +100,14 @@ def test_memory(figures):
 
 
 def test_fuzzy(figures):
-    _, passes = bench_fuzzy.main(["--rows", "1e4", "--rounds", "1", "--large", "3e5", "--slow"])
+    small = ["--rows", "1e4", "--rounds", "1", "--large", "3e5", "--tolerance", "3e3", "--kappas", "0.2", "--slow"]
+    _, passes = bench_fuzzy.main(small)
     assert passes <= 12
-    ten, _, both, slow = figures()["fuzzy pass"]
+    found = figures()
+    assert [one["at_most"] for one in found["fuzzy tolerance"]] == [{"pass_to_plain": 3, "passes": 12}]
+    ten, _, both, slow = found["fuzzy pass"]
     assert [limited(one) for one in (ten, both, slow)] == [
-        ["special_to_lloyd", "sharp_to_lloyd", "general_to_lloyd"],
+        ["two_to_lloyd", "special_to_lloyd", "sharp_to_lloyd", "general_to_lloyd"],
         ["general_to_special", "hundred_to_ten"],
         ["scikit_fuzzy_to_ours"],
     ]

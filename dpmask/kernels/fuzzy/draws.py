@@ -105,5 +105,5 @@ def closeness(
     weighted, weight, objective = np.zeros(padded.shape), np.zeros((*padded.shape[:2], 1)), np.zeros(1)
     nearest, largest = np.full(clusters, np.inf), np.zeros(clusters)
     sums = (weighted, weight, objective, nearest, largest)
-    sum_block(model, False, False)(plain(block), padded, clusters, none, none, exponent, POWERED, tile, *sums)
+    sum_block(model, False)(plain(block), padded, clusters, none, exponent, POWERED, tile, *sums)
     return Closeness(nearest, largest, weight[0, :clusters, 0])

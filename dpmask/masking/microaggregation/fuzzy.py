@@ -11,9 +11,9 @@ large. With many clusters and m1 of 2 or more the centres lie on real records, w
 
 Up to ``cell_size`` records it is Algorithm 1 as printed. Larger tables are cut into compact cells of that size and each
 is masked by itself, so cost grows with n, not with n^2; there clusters begin as groups of Ward's hierarchy
-(dpmask.kernels.ward), from which a few passes lead to less loss than many from records that lie apart; few clusters (up to 500) are fitted to the whole table instead.
-Passes over the data: one for the spread, one to send the records to their cells, one more to mask. Memory per task: one
-block, or eight cells.
+(dpmask.kernels.ward), from which a few passes lead to less loss than many from records that lie apart. Few clusters (up
+to 500) are fitted to the whole table instead. Passes over the data: one for the spread, one to send the records to
+their cells, one more to mask. Memory per task: one block, or eight cells.
 """
 
 from __future__ import annotations
