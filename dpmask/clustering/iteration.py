@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.engine.draws import Subkey, record_uniforms
-from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.fuzzy.acceleration import Anderson
 from dpmask.kernels.fuzzy.center_sums import CenterSums, center_sums
 from dpmask.kernels.fuzzy.starts import candidates, spread_out
@@ -115,15 +115,16 @@ def first_centers(model: ClusterModel, records: Records, draws: Floats) -> Float
     """
     values = np.nan_to_num(records.values)
     weight = np.ones(values.shape[1]) if records.weights is None else records.weights
-    return off_records(model, values, weight, [spread_out(values, weight, uniforms).records for uniforms in draws])
+    starts = [values[:, spread_out(values, weight, uniforms).records].T for uniforms in draws]
+    return off_records(model, values, weight, starts)
 
 
-def off_records(model: ClusterModel, values: Floats, weight: Floats, records: Sequence[Integers]) -> Floats:
-    """Starts from these records of a block (columns x rows), or from halfway to the mean above that fuzziness."""
-    starts = np.array([values[:, some].T for some in records])
+def off_records(model: ClusterModel, values: Floats, weight: Floats, starts: Sequence[Floats]) -> Floats:
+    """Starts that may lie on records of a block (columns x rows); above that fuzziness from halfway to its mean."""
+    points = np.array(starts)
     if model.fuzziness is None or model.fuzziness <= TRAPPING:
-        return starts
-    halfway: Floats = (starts + (values @ weight) / weight.sum()) / 2.0
+        return points
+    halfway: Floats = (points + (values @ weight) / weight.sum()) / 2.0
     return halfway
 
 
@@ -167,7 +168,9 @@ def _swap(
         places = np.arange(number * trials, (number + 1) * trials)
         far = np.searchsorted(mass, places * _GOLDEN % 1.0 * mass[-1], side="right").clip(max=len(mass) - 1)
         swapped = np.repeat(best[None], trials, axis=0)
-        swapped[np.arange(trials), places % len(best)] = off_records(model, values, np.ones(len(mass)), [far])[0]
+        swapped[np.arange(trials), places % len(best)] = off_records(
+            model, values, np.ones(len(mass)), [values[:, far].T]
+        )[0]
         points, objectives = _all_starts(model, records, _feasible(model, swapped), _COARSE, _LOOK)
         found, objective = near(points[np.argsort(objectives, kind="stable")[: max(trials // _FURTHER, 1)]])
         in_vain += 1

@@ -13,7 +13,6 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats, Integers, Words
 from dpmask.kernels.compile import compiled, read_only
-from dpmask.kernels.scipy_parts import falling_fit
 from dpmask.kernels.vector_math import total_of
 
 _OCTAVES, _CLASSES = 128, 16
@@ -70,26 +69,15 @@ def grow_tree(block: Floats, words: Words, cells: int) -> CellTree:
     )
 
 
-def share_out(left: Sequence[Floats], centers: int) -> Integers:
+def share_out(gains: Sequence[Floats], centers: int) -> Integers:
     """How many of the centres each cell gets, at least one: so many that the squares they leave add up to the least.
 
-    ``left`` has for each cell the sum of squares that 1, 2, ... centres leave.
+    ``gains`` has for each cell what each further centre takes off its squares; it falls.
     """
-    gains = [falling_gains(squares) for squares in left]
-    cells = np.repeat(np.arange(len(left)), [len(gain) for gain in gains])
-    best = np.argsort(-np.concatenate(gains), kind="stable")[: max(centers - len(left), 0)]
-    shares: Integers = 1 + np.bincount(cells[best], minlength=len(left))
+    cells = np.repeat(np.arange(len(gains)), [len(gain) for gain in gains])
+    best = np.argsort(-np.concatenate(gains), kind="stable")[: max(centers - len(gains), 0)]
+    shares: Integers = 1 + np.bincount(cells[best], minlength=len(gains))
     return shares
-
-
-def falling_gains(left: Floats) -> Floats:
-    """What each further centre gains, where 1, 2, ... of them leave these sums of squares.
-
-    It falls with their number but for the luck of the draws, which the best falling fit takes out.
-    """
-    if len(left) == 1:
-        return np.empty(0)
-    return falling_fit(-np.diff(left))
 
 
 def count_gains(gains: Floats) -> Integers:

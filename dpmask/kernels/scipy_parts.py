@@ -1,4 +1,4 @@
-"""Three functions of scipy.optimize without the rest of it: importing all of it takes as long as many a run."""
+"""Two functions of scipy.optimize without the rest of it: importing all of it takes as long as many a run."""
 
 from __future__ import annotations
 
@@ -26,18 +26,6 @@ def assign(costs: NDArray[Any]) -> tuple[Integers, Integers]:
 
         rows, columns = linear_sum_assignment(costs)
     return rows, columns
-
-
-def falling_fit(values: Floats) -> Floats:
-    """The falling sequence nearest to the values: ``scipy.optimize.isotonic_regression``, not increasing."""
-    fit: Floats = np.array(values[::-1], np.float64)
-    try:
-        _extension("_pava_pybind").pava(fit, np.ones(len(fit)), np.empty(len(fit) + 1, np.intp))
-    except (ImportError, AttributeError):
-        from scipy.optimize import isotonic_regression
-
-        return np.asarray(isotonic_regression(values, increasing=False).x)
-    return fit[::-1]
 
 
 def non_negative_fit(matrix: Floats, values: Floats) -> tuple[Floats, float]:

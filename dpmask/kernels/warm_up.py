@@ -29,7 +29,7 @@ class Task(NamedTuple):
         from dpmask.kernels.fuzzy.center_sums import membership_model
 
         model, _ = membership_model(2, fuzziness=self.fuzziness, entropy=self.entropy)
-        return (f"{_FUZZY[self.name][0]}-{model}-False-False",)
+        return (_FUZZY[self.name][0].format(model),)
 
     @property
     def seconds(self) -> float:
@@ -148,6 +148,12 @@ def _cells() -> None:
     from dpmask.kernels.cells import grow_tree, route
 
     route(_block(), _words(), grow_tree(_block(), _words(), 2))
+
+
+def _ward() -> None:
+    from dpmask.kernels.ward import cut, merge_all
+
+    cut(merge_all(_block(), np.ones(_ROWS)), _ROWS, 2)
 
 
 def _starts() -> None:
@@ -298,6 +304,12 @@ def _memberships(**model: Any) -> None:
     memberships(_block(), _block()[:, :2].T, **model)
 
 
+def _drawn_centers(**model: Any) -> None:
+    from dpmask.kernels.fuzzy.draws import draw_centers
+
+    draw_centers(_block(), _block()[:, :2].T, np.full(_ROWS, 0.5), **model)
+
+
 def _in(module: str, *names: str) -> tuple[str, ...]:
     return tuple(f"{module}.{name}" for name in names)
 
@@ -314,6 +326,7 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "windows": (_in("order.float_order", "_last"), _windows),
     "cells": (_in("cells", "_add_products", "_project", "_route"), _cells),
     "starts": (_in("fuzzy.starts", "_choose"), _starts),
+    "ward": (_in("ward", "_chain", "_join"), _ward),
     "labels": (_in("fuzzy.labels", "find_labels-False"), _labels),
     "small groups": (_in("microaggregation", "_merge"), _small_groups),
     "mdav": (_in("microaggregation", "_mdav"), _mdav),
@@ -345,6 +358,7 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     ),
 }
 _FUZZY: dict[str, tuple[str, Callable[..., None]]] = {
-    "fuzzy": ("fuzzy.center_sums.sum_block", _fuzzy),
-    "memberships": ("fuzzy.center_sums.find_memberships", _memberships),
+    "fuzzy": ("fuzzy.center_sums.sum_block-{}-False", _fuzzy),
+    "memberships": ("fuzzy.center_sums.find_memberships-{}-False", _memberships),
+    "drawn centres": ("fuzzy.draws.draw-{}", _drawn_centers),
 }

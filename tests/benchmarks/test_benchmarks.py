@@ -100,11 +100,14 @@ def test_memory(figures):
 
 
 def test_fuzzy(figures):
-    _, passes = bench_fuzzy.main(["--rows", "1e4", "--rounds", "1", "--large", "3e5", "--slow"])
+    small = ["--rows", "1e4", "--rounds", "1", "--large", "3e5", "--tolerance", "3e3", "--kappas", "0.2", "--slow"]
+    _, passes = bench_fuzzy.main(small)
     assert passes <= 12
-    ten, _, both, slow = figures()["fuzzy pass"]
+    found = figures()
+    assert [one["at_most"] for one in found["fuzzy tolerance"]] == [{"pass_to_plain": 3, "passes": 12}]
+    ten, _, both, slow = found["fuzzy pass"]
     assert [limited(one) for one in (ten, both, slow)] == [
-        ["special_to_lloyd", "sharp_to_lloyd", "general_to_lloyd"],
+        ["two_to_lloyd", "special_to_lloyd", "sharp_to_lloyd", "general_to_lloyd"],
         ["general_to_special", "hundred_to_ten"],
         ["scikit_fuzzy_to_ours"],
     ]
@@ -153,10 +156,17 @@ def test_utility(figures):
 
 
 def test_microaggregation(figures):
-    bench_microaggregation.main(["--rows", "2e3", "1e4", "--plain", "1e3", "--mdav", "1e3", "--sizes", "400", "200"])
+    small = ["--rows", "2e3", "1e4", "--plain", "1e3", "--mdav", "1e3", "--sizes", "400", "200"]
+    bench_microaggregation.main([*small, "--files", "tarragona.csv"])
     found = figures()
-    assert 1 <= found["microaggregation cells"][0]["ratio_to_plain"] < 1.5
-    assert [limited(one) for one in found["microaggregation growth"]] == [["times_the_last"]] * 2
+    assert 0.9 <= found["microaggregation cells"][0]["ratio_to_plain"] < 1.5
+    for name in ("microaggregation growth", "fuzzy_microaggregation growth"):
+        assert [limited(one) for one in found[name]] == [["times_the_last"]] * 2
+        assert all(one["lloyd_passes"] > 0 for one in found[name])
+    assert [one["at_most"] for one in found["microaggregation files"]] == [
+        {"quarter": 1.2, "tenth": 1.2},
+        {"quarter": 1.2},
+    ] * 2
     assert limited(found["microaggregation patterns"][0]) == ["ratio"]
     assert not common.BROKEN  # the loss on the census data is judged at any size
 

@@ -28,6 +28,7 @@ from dpmask.kernels.normal import normals_of
 from dpmask.kernels.regression.gram import errors_at, gram_of, model_sums, shares_at, start_sums, values_at
 from dpmask.kernels.regression.logistic import basis, fitted_chances
 from dpmask.kernels.rotation import rotated
+from dpmask.kernels.ward import merge_all
 
 ROWS, COLUMNS, CLUSTERS = 3001, 5, 3
 TIMES = 150
@@ -98,6 +99,7 @@ CASES = {
     "projections": (projections, BLOCK, CENTERS[0]),
     "tree": (lambda block, words: grow_tree(block, words, 20), BLOCK, WORDS),
     "normals": (normals, WORDS),
+    "ward": (lambda block, weights: merge_all(block, weights + 0.5, 300), FEW, WEIGHTS[: FEW.shape[1]]),
     "starts": (spread_out, BLOCK, WEIGHTS, WEIGHTS[:18].reshape(9, 2)),
     "membership": (lambda values: (s_shape(values, 0.5, 2.0), gaussian(values, 1.0, 0.7)), BLOCK[0]),
     "rotated": (lambda block, matrix: rotated(list(block), matrix), BLOCK, BLOCK[:, :COLUMNS]),

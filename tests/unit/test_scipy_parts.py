@@ -4,16 +4,16 @@ import subprocess
 import sys
 
 import numpy as np
-from scipy.optimize import isotonic_regression, linear_sum_assignment, nnls
+from scipy.optimize import linear_sum_assignment, nnls
 
 from dpmask.kernels import scipy_parts
-from dpmask.kernels.scipy_parts import assign, falling_fit, non_negative_fit
+from dpmask.kernels.scipy_parts import assign, non_negative_fit
 
 RNG = np.random.default_rng(0)
 WITHOUT_THE_PACKAGE = """
 import sys, numpy
-from dpmask.kernels.scipy_parts import assign, falling_fit, non_negative_fit
-assign(numpy.eye(2)), falling_fit(numpy.arange(3.0)), non_negative_fit(numpy.eye(2), numpy.arange(2.0))
+from dpmask.kernels.scipy_parts import assign, non_negative_fit
+assign(numpy.eye(2)), non_negative_fit(numpy.eye(2), numpy.arange(2.0))
 sys.exit("scipy.optimize" in sys.modules)
 """
 
@@ -26,12 +26,6 @@ def test_an_assignment_is_scipys():
         )
 
 
-def test_a_falling_fit_is_scipys_to_the_bit():
-    for size in (1, 2, 3, 500):
-        values = RNG.normal(size=size).cumsum()
-        assert (falling_fit(values) == isotonic_regression(values, increasing=False).x).all()
-
-
 def test_a_non_negative_fit_is_scipys_to_the_bit():
     for rows, columns in ((1, 1), (3, 2), (5, 7), (20, 20)):
         matrix, values = RNG.normal(size=(rows, columns)), RNG.normal(size=rows)
@@ -41,8 +35,8 @@ def test_a_non_negative_fit_is_scipys_to_the_bit():
 
 
 def test_of_a_scipy_that_keeps_them_elsewhere(monkeypatch):
-    costs, values = RNG.normal(size=(5, 5)), RNG.normal(size=9)
-    found = lambda: (assign(costs)[1], falling_fit(values), non_negative_fit(costs, costs[0])[0])  # noqa: E731
+    costs = RNG.normal(size=(5, 5))
+    found = lambda: (assign(costs)[1], non_negative_fit(costs, costs[0])[0])  # noqa: E731
     here = found()
     monkeypatch.setattr(scipy_parts.PathFinder, "find_spec", lambda *_: None)
     scipy_parts._extension.cache_clear()

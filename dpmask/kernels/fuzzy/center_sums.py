@@ -9,6 +9,7 @@ x_k; that is a misprint, they come from x_k + e_k here. Nothing of size rows x c
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,11 +32,13 @@ from dpmask.kernels.fuzzy.tiles import (
     scale_shares,
     separate_missing,
 )
-from dpmask.kernels.fuzzy.tolerance import load_tolerance, settle
+from dpmask.kernels.fuzzy.tolerance import settled
 
 POWERED = True
 """An argument of kernels, not a constant in them: so they share the parts that find shares of u^m and shares of u."""
 _LARGEST_WHOLE, _ALMOST = 100.0, 1e-12
+_SLICE = 1 << 12
+"""Records that a tolerance moves at a time: enough that those which go on fill tiles."""
 _NO_WEIGHT = 1e-300  # smaller sums have lost their digits to underflow
 
 
@@ -130,14 +133,28 @@ def center_sums(
     counts = _for_each("weights", None if weights is None else np.atleast_1d(weights), block)
     weighted = np.zeros(padded.shape)
     weight = np.zeros((starts, padded.shape[1], columns if partial else 1))
-    objective, none = np.zeros(starts), np.empty(0)
-    tile = new_tile(columns, clusters, partial=partial, tolerant=tolerance is not None)
-    sums = (weighted, weight, objective, none, none)
-    rows, total = sum_block(model, partial, tolerance is not None)(
-        plain(block), padded, clusters, counts, kappas, exponent, POWERED, tile, *sums
-    )
+    objective, none, rows, total = np.zeros(starts), np.empty(0), 0, 0.0
+    tile, add = new_tile(columns, clusters, partial=partial), sum_block(model, partial)
+    for records, own, some in _movements(model, partial, block, padded, clusters, kappas, exponent):
+        sums = (weighted[own], weight[own], objective[own], none, none)
+        count, heavy = add(records, padded[own], clusters, counts[some], exponent, POWERED, tile, *sums)
+        rows, total = (rows + count, total + heavy) if own.start == 0 else (rows, total)
     weight = weight[:, :clusters] if partial else weight[:, :clusters, 0]
     return CenterSums(weighted[:, :clusters], weight, objective, rows, total)
+
+
+def _movements(
+    model: str, partial: bool, block: Floats, centers: Floats, clusters: int, tolerances: Floats, exponent: float
+) -> Iterator[tuple[Floats, slice, slice]]:
+    """Records as they count, for which starts, and which of the block they are: as they are, or moved to each start."""
+    if not len(tolerances):
+        yield plain(block), slice(0, len(centers)), slice(0, block.shape[1])
+        return
+    for first in range(0, block.shape[1], _SLICE):
+        some = slice(first, min(first + _SLICE, block.shape[1]))
+        records, own = plain(block[:, some]), tolerances[some] if len(tolerances) > 1 else tolerances
+        for start, at in enumerate(centers):
+            yield settled(model, partial, records, at, clusters, own, exponent), slice(start, start + 1), some
 
 
 def memberships(
@@ -151,11 +168,13 @@ def memberships(
 ) -> Floats:
     """u_ik (clusters x rows) at `centers` (clusters x columns). A record without any value belongs 1/c to each."""
     model, exponent = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
-    result = np.empty((len(centers), block.shape[1]))
-    kappas, tolerant = _for_each("tolerance", tolerance, block), tolerance is not None
-    tile = new_tile(block.shape[0], len(centers), partial=partial, tolerant=tolerant)
-    find = _find_memberships(model, partial, tolerant)
-    find(plain(block), even(block, centers[None])[0], len(centers), kappas, exponent, not POWERED, tile, result)
+    result, clusters = np.empty((len(centers), block.shape[1])), len(centers)
+    kappas, padded = _for_each("tolerance", tolerance, block), even(block, centers[None])
+    tile, find = new_tile(block.shape[0], clusters, partial=partial), _find_memberships(model, partial)
+    for records, _, some in _movements(model, partial, block, padded, clusters, kappas, exponent):
+        found = np.empty((clusters, records.shape[1]))
+        find(records, padded[0], clusters, exponent, not POWERED, tile, found)
+        result[:, some] = found
     return result
 
 
@@ -178,20 +197,18 @@ def _for_each(name: str, values: float | Floats | None, block: Floats) -> Floats
 
 
 @cache
-def sum_block(model: str, partial: bool, tolerant: bool) -> Any:
+def sum_block(model: str, partial: bool) -> Any:
     """The kernel of a pass; where the last two arguments have room, it notes how near and how heavy records are."""
-    settle_in: Any = settle(model, partial) if tolerant else None
     distances, shares_of = find_distances(partial), find_shares(model, partial)
     finish_shares, add = finish(model), add_to_sums(partial)
-    separate, noting = separate_missing if partial else nothing_missing, not partial and not tolerant
+    separate, noting = separate_missing if partial else nothing_missing, not partial
 
-    @compiled(variant=(model, partial, tolerant))
+    @compiled(variant=(model, partial))
     def sum_block(
         block: Floats,
         centers: Floats,
         clusters: int,
         weights: Floats,
-        tolerances: Floats,
         exponent: float,
         powered: bool,
         tile: Tile,
@@ -201,28 +218,22 @@ def sum_block(model: str, partial: bool, tolerant: bool) -> Any:
         nearest: Floats,
         largest: Floats,
     ) -> tuple[int, float]:
-        records, seen, lines, shares, moved, target = tile
-        at = moved if tolerant else records
+        records, seen, lines, shares, _, _ = tile
         counted, total = 0, 0.0
         for first in range(0, block.shape[1], ROWS):
             count = load(block, first, weights, records, lines)
             counted += separate(records, seen, lines, count)
             total = _plus(total, lines)
-            if tolerant:
-                load_tolerance(tolerances, first, lines)
             for start in range(len(centers)):
-                if tolerant:
-                    settle_in(records, seen, lines, shares, moved, target, centers[start], clusters, exponent)
-                else:
-                    distances(records, seen, lines, centers[start], shares)
-                    if noting and nearest.size > 0:
-                        _note_nearest(shares, clusters, count, nearest)
-                    shares_of(records, seen, lines, shares, centers[start], clusters, exponent, powered)
+                distances(records, seen, lines, centers[start], shares)
+                if noting and nearest.size > 0:
+                    _note_nearest(shares, clusters, count, nearest)
+                shares_of(records, seen, lines, shares, centers[start], clusters, exponent, powered)
                 finish_shares(lines, exponent)
                 objective[start] += scale_shares(shares, lines)
                 if noting and largest.size > 0:
                     _note_largest(shares, clusters, largest)
-                add(at, seen, lines, shares, weighted[start], weight[start])
+                add(records, seen, lines, shares, weighted[start], weight[start])
         return counted, total
 
     return sum_block
@@ -256,32 +267,20 @@ def _note_largest(shares: Floats, clusters: int, largest: Floats) -> None:
 
 
 @cache
-def _find_memberships(model: str, partial: bool, tolerant: bool) -> Any:
-    settle_in: Any = settle(model, partial) if tolerant else None
+def _find_memberships(model: str, partial: bool) -> Any:
     distances, shares_of = find_distances(partial), find_shares(model, partial)
     separate = separate_missing if partial else nothing_missing
 
-    @compiled(variant=(model, partial, tolerant))
+    @compiled(variant=(model, partial))
     def find_memberships(
-        block: Floats,
-        centers: Floats,
-        clusters: int,
-        tolerances: Floats,
-        exponent: float,
-        powered: bool,
-        tile: Tile,
-        result: Floats,
+        block: Floats, centers: Floats, clusters: int, exponent: float, powered: bool, tile: Tile, result: Floats
     ) -> None:
-        records, seen, lines, shares, moved, target = tile
-        at = moved if tolerant else records
+        records, seen, lines, shares, _, _ = tile
         for first in range(0, block.shape[1], ROWS):
-            count = load(block, first, tolerances[:0], records, lines)
+            count = load(block, first, lines[0][:0], records, lines)
             separate(records, seen, lines, count)
-            if tolerant:
-                load_tolerance(tolerances, first, lines)
-                settle_in(records, seen, lines, shares, moved, target, centers, clusters, exponent)
-            distances(at, seen, lines, centers, shares)
-            shares_of(at, seen, lines, shares, centers, clusters, exponent, powered)
+            distances(records, seen, lines, centers, shares)
+            shares_of(records, seen, lines, shares, centers, clusters, exponent, powered)
             for i in range(clusters):
                 for k in range(count):
                     result[i, first + k] = shares[i, k] * (1.0 / lines[TOTAL, k])

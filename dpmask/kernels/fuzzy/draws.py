@@ -5,17 +5,16 @@ Steps 2 and 3 of Algorithm 1 in Torra (2020). As in center_sums.py nothing of si
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpmask.kernels.arrays import Floats, Integers
-from dpmask.kernels.compile import plain
-from dpmask.kernels.fuzzy.center_sums import POWERED, even, membership_model, memberships, sum_block
-from dpmask.kernels.fuzzy.tiles import ROWS, new_tile
-
-_MEMBERSHIPS = 1 << 17
-"""How many are computed at a time: a megabyte."""
+from dpmask.kernels.compile import compiled, plain
+from dpmask.kernels.fuzzy.center_sums import POWERED, even, membership_model, sum_block
+from dpmask.kernels.fuzzy.memberships import find_shares
+from dpmask.kernels.fuzzy.tiles import CHANGE, POWER, ROWS, TOTAL, Tile, find_distances, load, new_tile
 
 
 class Closeness(NamedTuple):
@@ -41,27 +40,59 @@ def merge_closeness(left: Closeness, right: Closeness) -> Closeness:
 def draw_centers(
     block: Floats, centers: Floats, uniforms: Floats, *, fuzziness: float | None = None, entropy: float | None = None
 ) -> Integers:
-    """For each record the centre that its uniform draw falls to, when each has its membership for a share."""
+    """For each record the centre that its uniform draw falls to, when each has its membership for a share.
+
+    Where rounding leaves the sum of all shares below the draw, the last centre that has a share.
+    """
     if len(uniforms) != block.shape[1]:
         raise ValueError(f"{len(uniforms)} draws for {block.shape[1]} records")
-    result = np.empty(block.shape[1], np.int64)
-    step = max(ROWS, _MEMBERSHIPS // len(centers) // ROWS * ROWS)
-    for first in range(0, len(result), step):
-        rows = slice(first, first + step)
-        shares = memberships(block[:, rows], centers, fuzziness=fuzziness, entropy=entropy)
-        result[rows] = _drawn(shares, uniforms[rows])
+    model, exponent = membership_model(len(centers), fuzziness=fuzziness, entropy=entropy)
+    tile, result = new_tile(len(block), len(centers), partial=False), np.empty(block.shape[1], np.int64)
+    padded, draws = even(block, centers[None])[0], plain(uniforms)
+    _draw(model)(plain(block), padded, len(centers), draws, exponent, not POWERED, tile, result)
     return result
 
 
-def _drawn(shares: Floats, uniforms: Floats) -> Integers:
-    """For each record (columns) the first centre at which the sum of shares is above its draw.
+@cache
+def _draw(model: str) -> Any:
+    distances, shares_of = find_distances(False), find_shares(model, False)
 
-    Where rounding leaves the whole sum below the draw, the last centre that has a share.
-    """
-    drawn: Integers = (np.cumsum(shares, axis=0) <= uniforms).sum(axis=0)
-    beyond = np.flatnonzero(drawn == len(shares))
-    drawn[beyond] = len(shares) - 1 - np.argmax(shares[::-1, beyond] > 0.0, axis=0)
-    return drawn
+    @compiled(variant=(model,))
+    def draw(
+        block: Floats,
+        centers: Floats,
+        clusters: int,
+        uniforms: Floats,
+        exponent: float,
+        powered: bool,
+        tile: Tile,
+        result: Integers,
+    ) -> None:
+        records, seen, lines, shares, _, _ = tile
+        for first in range(0, block.shape[1], ROWS):
+            count = load(block, first, uniforms[:0], records, lines)
+            distances(records, seen, lines, centers, shares)
+            shares_of(records, seen, lines, shares, centers, clusters, exponent, powered)
+            for k in range(ROWS):
+                lines[POWER, k] = lines[TOTAL, k] * (uniforms[first + k] if k < count else 0.0)
+            _find_drawn(shares, clusters, lines)
+            for k in range(count):
+                result[first + k] = int(lines[CHANGE, k])
+
+    return draw
+
+
+@compiled(part=True, reassociate=False)
+def _find_drawn(shares: Floats, clusters: int, lines: Floats) -> None:
+    """The first centre at which the sum of shares is above the draw, which is a part of their total."""
+    for k in range(ROWS):
+        lines[TOTAL, k] = 0.0
+        lines[CHANGE, k] = -1.0
+    for i in range(clusters):
+        for k in range(ROWS):
+            still = lines[TOTAL, k] <= lines[POWER, k] and shares[i, k] > 0.0
+            lines[CHANGE, k] = float(i) if still else lines[CHANGE, k]
+            lines[TOTAL, k] += shares[i, k]
 
 
 def closeness(
@@ -74,5 +105,5 @@ def closeness(
     weighted, weight, objective = np.zeros(padded.shape), np.zeros((*padded.shape[:2], 1)), np.zeros(1)
     nearest, largest = np.full(clusters, np.inf), np.zeros(clusters)
     sums = (weighted, weight, objective, nearest, largest)
-    sum_block(model, False, False)(plain(block), padded, clusters, none, none, exponent, POWERED, tile, *sums)
+    sum_block(model, False)(plain(block), padded, clusters, none, exponent, POWERED, tile, *sums)
     return Closeness(nearest, largest, weight[0, :clusters, 0])

@@ -65,10 +65,10 @@ class CellMethod(Protocol):
     def clusters(self, records: int) -> int:
         """How many rows the models of so many records have together; 0 where there are no models."""
 
-    def gains(self, cells: Sequence[Cell], keys: Sequence[Subkey]) -> Floats:
+    def gains(self, cells: Sequence[Cell]) -> Floats:
         """What each row beyond the first would gain in one of these cells."""
 
-    def fit_cells(self, cells: Sequence[Cell], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
+    def fit_cells(self, cells: Sequence[Cell], clusters: int) -> list[Floats]:
         """The models of a shard's cells: so many rows of numbers together."""
 
     def mask_cell(self, cell: Cell, model: Floats) -> tuple[Integers, Floats]:
@@ -238,7 +238,7 @@ def fit_in_cells(
     gathered = shards.exchange(table, joined_rows)
     calibration = None
     if domains is not None and isinstance(method, CalibratedMethod):
-        groups = gathered.with_positions().persist_checkpointed(partial(_group_totals, shards, method), "cells: groups")
+        groups = gathered.persist_checkpointed(partial(_group_totals, shards, method), "cells: groups")
         calibration = calibrate(groups, int(expected), domains.percent, "cells")
         method = method.calibrated(calibration.multipliers)
     fit = partial(_fit_shard, shards, method, _clusters(shards, method, gathered))
@@ -315,41 +315,35 @@ def _clusters(shards: Shards, method: CellMethod, gathered: Collection[Piece]) -
     clusters = method.clusters(int(shards.parts.sizes[shards.parts.free].sum()))
     if shards.total == 1 or not clusters:
         return np.full(shards.total, clusters)
-    counted = gathered.with_positions().map(partial(_count_gains, shards, method), "cells: gains")
+    counted = gathered.map(partial(_count_gains, shards, method), "cells: gains")
     cells, counts = (np.array(part) for part in zip(*counted, strict=True))
     return cells + share_by_counts(counts, max(clusters - int(cells.sum()), 0))
 
 
-def _count_gains(shards: Shards, method: CellMethod, records: Piece, position: Position) -> tuple[int, Integers]:
+def _count_gains(shards: Shards, method: CellMethod, records: Piece) -> tuple[int, Integers]:
     """A shard's cells, and how many clusters would gain how much in them."""
-    _, cells, keys = _cut(shards, records, position)
-    free = [number for number, cell in enumerate(cells) if shards.is_free(cell.part)]
-    gains = method.gains([cells[at] for at in free], [keys[at] for at in free]) if free else np.empty(0)
-    return len(free), count_gains(gains)
+    free = [cell for cell in _cut(shards, records)[1] if shards.is_free(cell.part)]
+    return len(free), count_gains(method.gains(free) if free else np.empty(0))
 
 
-def _cut(
-    shards: Shards, records: Piece, position: Position
-) -> tuple[list[tuple[int, CellTree]], list[Cell], list[Subkey]]:
-    """The trees of a shard's parts, its cells, and the keys of their draws."""
+def _cut(shards: Shards, records: Piece) -> tuple[list[tuple[int, CellTree]], list[Cell]]:
+    """The trees of a shard's parts, and its cells."""
     trees = []
     for part in np.unique(records[1][-1]).astype(np.int64).tolist():
         own = _of_part(records, records[1][-1] == part)
         trees.append((part, shards.grown(own, -(-len(own[0]) // shards.cell_size))))
-    cells = list(_cells(shards, trees, records))
-    keys = [shards.key.subkey(f"cell {position.number} {number}") for number in range(len(cells))]
-    return trees, cells, keys
+    return trees, list(_cells(shards, trees, records))
 
 
 def _fit_shard(
     shards: Shards, method: CellMethod, clusters: Integers, records: Piece, position: Position
 ) -> FittedShard:
-    trees, cells, keys = _cut(shards, records, position)
+    trees, cells = _cut(shards, records)
     free = [number for number, cell in enumerate(cells) if shards.is_free(cell.part)]
     models = [np.empty((0, len(shards.columns)))] * len(cells)
     if free:
-        some, their = [cells[at] for at in free], [keys[at] for at in free]
-        for at, model in zip(free, method.fit_cells(some, their, int(clusters[position.number])), strict=True):
+        fitted = method.fit_cells([cells[at] for at in free], int(clusters[position.number]))
+        for at, model in zip(free, fitted, strict=True):
             models[at] = model
     figures, rows, sizes = [], [], []
     totals = np.zeros((len(shards.columns), len(shards.domains) if shards.domains else 0))
@@ -376,13 +370,13 @@ def _released_totals(shards: Shards, cell: Cell, groups: Integers, rows: Floats)
     return np.array([np.bincount(cell.domains, some, len(shards.domains)) for some in amounts])
 
 
-def _group_totals(shards: Shards, method: CalibratedMethod, records: Piece, position: Position) -> GroupTotals:
+def _group_totals(shards: Shards, method: CalibratedMethod, records: Piece) -> GroupTotals:
     """What the means of a shard's groups weigh in the domains, and the original totals."""
     values, columns = records[1], len(shards.columns)
     found, weights, domains = [], shards.weights(values), shards.domain_numbers(values)
     assert domains is not None
     assert shards.domains is not None
-    for cell in _cut(shards, records, position)[1]:
+    for cell in _cut(shards, records)[1]:
         if shards.is_free(cell.part):
             groups, rows = method.means(cell)
             own = np.ones(len(groups)) if cell.weights is None else cell.weights

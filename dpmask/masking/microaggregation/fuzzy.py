@@ -10,9 +10,10 @@ expected size of a group, the realised ones vary, down to single records. ``mini
 large. With many clusters and m1 of 2 or more the centres lie on real records, which then are released: keep m1 small.
 
 Up to ``cell_size`` records it is Algorithm 1 as printed. Larger tables are cut into compact cells of that size and each
-is masked by itself, so cost grows with n, not with n^2; few clusters (up to 500) are fitted to the whole table instead.
-Passes over the data: one for the spread, one to send the records to their cells, one more to mask. Memory per task: one
-block, or eight cells.
+is masked by itself, so cost grows with n, not with n^2; there clusters begin as groups of Ward's hierarchy
+(dpmask.kernels.ward), from which a few passes lead to less loss than many from records that lie apart. Few clusters (up
+to 500) are fitted to the whole table instead. Passes over the data: one for the spread, one to send the records to
+their cells, one more to mask. Memory per task: one block, or eight cells.
 """
 
 from __future__ import annotations
@@ -20,22 +21,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dpmask.clustering.iteration import ClusterModel, Records, off_records, solve
 from dpmask.constraints.zeros import AUTO
-from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at
+from dpmask.engine.draws import Subkey, uniforms_at
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats
-from dpmask.kernels.cells import falling_gains, share_out
+from dpmask.kernels.cells import share_out
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
 from dpmask.kernels.fuzzy.draws import closeness, draw_centers
-from dpmask.kernels.fuzzy.starts import Seeds, spread_out
+from dpmask.kernels.fuzzy.starts import spread_out
 from dpmask.kernels.keys import float_keys, grouped
 from dpmask.kernels.microaggregation import merge_small
+from dpmask.kernels.ward import Merges, cut, means, merge_all
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.masking.microaggregation.cells import Cell, Integers, fit_in_cells
 from dpmask.masking.microaggregation.grouped_release import FittedGroup, FittedSharedRows, SharedRowsMethod
@@ -47,15 +49,14 @@ from dpmask.table.table import Table
 
 _FUZZINESS = 1.1
 _FEW_CLUSTERS = 500
-_MOST_CLUSTERS = 5
-"""Times the average that a cell may have."""
 _PASSES = 1000
-_CELL_SECONDS, _WHOLE_SECONDS, _DRAW_SECONDS, _OVERHEAD = 1.2e-9, 2e-8, 3e-9, 8
+_CELL_SECONDS, _WHOLE_SECONDS, _DRAW_SECONDS, _OVERHEAD = 0.7e-9, 2e-8, 1.8e-9, 8
 """What plans count for each record, cluster and column, and the columns that a pass's own cost is worth: the passes of
-a cell, the many more that bring a whole table to rest, and seeds and draws of a cell, for which equal records count one
-by one; from the jobs household_income and scientific_use_file, and FuzzyMicroaggregation with k from 10 to 1000."""
+a cell, the many more that bring a whole table to rest, and the hierarchy and draws of a cell, for which equal records
+count one by one; from the jobs household_income and scientific_use_file, and FuzzyMicroaggregation with k from 10 to
+1000."""
 _SHIFT = 1e-6
-_DECREASE = 1e-3
+_DECREASE = 1e-2
 """Centres of a whole table are brought to rest; those of a cell until a pass gains less than this share."""
 
 
@@ -180,8 +181,8 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
     @property
     def kernels(self) -> KernelUse:
         """What it runs."""
-        fuzzy = (Task("fuzzy", *self.clustering), Task("memberships", *self.drawing))
-        return KernelUse((*fuzzy, Task("starts"), Task("labels"), Task("cells"), Task("small groups")))
+        fuzzy = (Task("fuzzy", *self.clustering), Task("drawn centres", *self.drawing))
+        return KernelUse((*fuzzy, Task("ward"), Task("labels"), Task("cells"), Task("small groups")), (Task("starts"),))
 
     @property
     def clustering(self) -> Sharpness:
@@ -194,6 +195,24 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
         if self.entropy is not None:
             return Sharpness(None, self.draw_entropy or 2.0 * self.entropy)
         return Sharpness(self.draw_fuzziness or ((self.fuzziness or _FUZZINESS) + 1.0) / 2.0, None)
+
+
+class Equal(NamedTuple):
+    """Records of a cell, equal ones as one of their weight: those of an earlier step, such as MDAV, are few."""
+
+    block: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, block: Floats) -> Equal:
+        """Those of a block."""
+        equal = grouped(float_keys(block))
+        return cls(np.ascontiguousarray(block[:, equal.firsts]), equal.sizes.astype(np.float64))
+
+
+def _grouped_start(equal: Equal, merges: Merges, clusters: int) -> Floats:
+    """Groups of Ward's hierarchy: after a pass or two they lose less than records that lie apart after many."""
+    return means(equal.block, equal.weights, cut(merges, len(equal.weights), clusters)).T
 
 
 @dataclass(frozen=True)
@@ -209,41 +228,33 @@ class FuzzyCells:
         """One for k records each."""
         return int(records // self.per_cluster)
 
-    def gains(self, cells: Sequence[Cell], keys: Sequence[Subkey]) -> Floats:
+    def gains(self, cells: Sequence[Cell]) -> Floats:
         """What clusters beyond the first take off the squares in their cells."""
-        seeds = self._seeds([cell.block for cell in cells], keys, None)
-        return np.concatenate([falling_gains(one.left) for one in seeds])
+        return np.concatenate([merge_all(*Equal.of(cell.block)).gains for cell in cells])
 
-    def fit_cells(self, cells: Sequence[Cell], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
+    def fit_cells(self, cells: Sequence[Cell], clusters: int) -> list[Floats]:
         """The centres of the cells' clusters, in clustering units; cells that spread more get more of them.
 
         Without cells clusters gather where records spread, and sparse ones have clusters of their own: with n / k for
         each cell the loss on skewed data was three times that of no cells.
         """
-        clusters, blocks = max(len(cells), clusters), [cell.block for cell in cells]
-        seeds = self._seeds(blocks, keys, clusters if len(blocks) == 1 else None)
-        shares = share_out([one.left for one in seeds], clusters)
-        return [self._centers(cell, one.records[:count]) for cell, one, count in zip(cells, seeds, shares, strict=True)]
+        equal = [Equal.of(cell.block) for cell in cells]
+        merges = [merge_all(*one) for one in equal]
+        shares = share_out([one.gains for one in merges], max(len(cells), clusters))
+        return [self._centers(*one) for one in zip(cells, equal, merges, shares, strict=True)]
 
-    def _seeds(self, blocks: Sequence[Floats], keys: Sequence[Subkey], clusters: int | None) -> list[Seeds]:
-        """As many seeds of each cell as it may get clusters."""
-        most = [self._most(block.shape[1], clusters) for block in blocks]
-        draws = [record_uniforms(key, 0, count)[:, None] for key, count in zip(keys, most, strict=True)]
-        return [spread_out(block, np.ones(block.shape[1]), one) for block, one in zip(blocks, draws, strict=True)]
-
-    def _most(self, rows: int, clusters: int | None) -> int:
-        """How many clusters a cell may get."""
-        return min(rows, clusters or max(1, int(_MOST_CLUSTERS * rows // self.per_cluster)))
-
-    def _centers(self, cell: Cell, seeds: Integers) -> Floats:
-        """Equal records count as one of their weight: those of an earlier step, such as MDAV, are few."""
-        limits, block = cell.variables.limits, cell.block
+    def _centers(self, cell: Cell, equal: Equal, merges: Merges, clusters: int) -> Floats:
+        limits = cell.variables.limits
         model = ClusterModel(*self.method.clustering, None, False, limits.units if limits else None)
-        start = off_records(model, block, np.ones(block.shape[1]), [seeds])
-        equal = grouped(float_keys(block))
-        records = Records(np.ascontiguousarray(block[:, equal.firsts]), equal.sizes.astype(np.float64), None)
         resting = self.decrease == 0.0
-        return solve(model, records, start, _SHIFT, _PASSES, accelerate=resting, decrease=self.decrease).centers
+        start = self._drawn_start(cell, equal, clusters) if resting else _grouped_start(equal, merges, clusters)
+        starts, records = off_records(model, equal.block, equal.weights, [start]), Records(*equal, None)
+        return solve(model, records, starts, _SHIFT, _PASSES, accelerate=resting, decrease=self.decrease).centers
+
+    def _drawn_start(self, cell: Cell, equal: Equal, clusters: int) -> Floats:
+        """Records that lie apart, which the key decides: Algorithm 1 in one cell."""
+        draws = uniforms_at(self.key.subkey("starts"), cell.positions[:clusters])[:, None]
+        return equal.block[:, spread_out(equal.block, equal.weights, draws).records].T
 
     def draw(self, block: Floats, uniforms: Floats, centers: Floats) -> Integers:
         """The centre that each record draws."""

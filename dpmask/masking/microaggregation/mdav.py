@@ -172,11 +172,11 @@ class MdavCells:
         """There are no models."""
         return 0
 
-    def gains(self, cells: Sequence[Cell], keys: Sequence[Subkey]) -> Floats:
+    def gains(self, cells: Sequence[Cell]) -> Floats:
         """So none gains anything."""
         return np.empty(0)
 
-    def fit_cells(self, cells: Sequence[Cell], keys: Sequence[Subkey], clusters: int) -> list[Floats]:
+    def fit_cells(self, cells: Sequence[Cell], clusters: int) -> list[Floats]:
         """Nothing is learnt."""
         return [np.empty((0, len(cell.block))) for cell in cells]
 
