@@ -11,7 +11,7 @@ from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.lake.footers import is_empty_range
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import MeasureRequest
-from dpmask.release.gate import GATE, SAMPLE, GateRisk, gate_risk, is_near_unique
+from dpmask.release.gate import GATE, GateRisk, attacked_by_gate, gate_risk, is_near_unique
 from dpmask.table.columns import is_category, is_nested, is_numeric
 from dpmask.table.encoders.interval import is_ordered, numbers
 from dpmask.table.grouping import group_sizes
@@ -152,7 +152,8 @@ class GateMeasures(NamedTuple):
 def gate_measures(job: Job, original: Table, after: Any, own: Sequence[MeasureRequest]) -> GateMeasures:
     """What the gate measures of a table masked to the schema ``after``."""
     columns = attacked_columns(job, original, after)
-    linkage = MeasureRequest(f"{GATE} linkage", _LINKAGE, {"columns": columns, "sample": SAMPLE})
+    attacked = {"columns": columns, "sample": attacked_by_gate(len(columns))}
+    linkage = MeasureRequest(f"{GATE} linkage", _LINKAGE, attacked)
     sets = _quasi_sets(job, original, after)
     grouped = MeasureRequest(f"{GATE} groups", _GROUPS, {"quasi": sets, "sensitive": []})
     return GateMeasures(
@@ -214,7 +215,7 @@ def _own(own: Sequence[MeasureRequest], asked: MeasureRequest, same: Any) -> Mea
 
 def _same_linkage(one: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
     sample = one.get("sample")
-    return set(one["columns"]) == set(asked["columns"]) and (sample is None or sample >= SAMPLE)
+    return set(one["columns"]) == set(asked["columns"]) and (sample is None or sample >= asked["sample"])
 
 
 def _same_groups(one: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:

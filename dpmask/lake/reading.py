@@ -77,13 +77,14 @@ class LakeBlock:
         stored = [column for column in columns if column not in part.hive]
         rows: Any = self._read_stored(part, stored, data) if stored else None
         count = sum(piece.rows for piece in part.pieces)
+        there = {} if rows is None else dict(zip(rows.column_names, rows.columns, strict=True))
         arrays = []
         for column in columns:
             field = self.schema.field(column)
             if column in part.hive:
                 arrays.append(pa.repeat(pa.scalar(part.hive[column], pa.string()).cast(field.type), count))
-            elif column in rows.column_names:
-                arrays.append(self._checked(rows.column(column), column, part.url))
+            elif column in there:
+                arrays.append(self._checked(there[column], column, part.url))
             else:
                 arrays.append(pa.nulls(count, field.type))  # a file without it, of a lake that is a union
         return pa.table(arrays, schema=pa.schema([self.schema.field(column) for column in columns]))

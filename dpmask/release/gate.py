@@ -20,14 +20,21 @@ GATE = "gate"
 DEFAULT_RULES = ("gate.linkage <= 0.05", "gate.attacks <= 0.05")
 SERIES_RULE = "gate.differencing <= 0.05"
 """One more, for jobs of a series."""
-SAMPLE = 20_000
-"""How many records the gate attacks, of more; a policy is judged by the upper 95 % limit."""
+_SAMPLE, _FEWEST_ATTACKED, _ATTACKED_VALUES = 20_000, 2_000, 2_000_000
 REASON_LENGTH = 10
 """The shortest reason, in characters, to accept what the gate refuses."""
 _ALONE, _ALONE_SHARE, _ALONE_FEW = 20, 0.001, 0.1
 _HOLDERS = 5
 _MOST_SHOWN = 3
 _MOST_NAMED = 30
+
+
+def attacked_by_gate(columns: int) -> int:
+    """How many records the gate attacks, of more; fewer by more than 100 columns.
+
+    A policy is judged by the upper 95 % limit, so what a smaller sample cannot tell counts as risk.
+    """
+    return min(_SAMPLE, max(_FEWEST_ATTACKED, _ATTACKED_VALUES // max(columns, 1)))
 
 
 def default_rules(own: Sequence[Rule], *, series: bool = False) -> list[Rule]:

@@ -51,9 +51,11 @@ def type_range(kind: Any) -> tuple[float, float]:
 
 def require_known(schema: Any, columns: Iterable[str], who: str) -> None:
     """Refuse a column that the table does not have."""
+    names = schema.names
+    known = set(names)
     for column in columns:
-        if column not in schema.names:
-            raise JobError(f"{who}: there is no column '{column}' in the table. {nearest(column, schema.names)}")
+        if column not in known:
+            raise JobError(f"{who}: there is no column '{column}' in the table. {nearest(column, names)}")
 
 
 def require_numeric(schema: Any, columns: Iterable[str], who: str) -> None:

@@ -108,7 +108,8 @@ class _Pair:
         rows, others = self.left(self.original, self.position), self.right(self.masked, self.position)
         numbers = self.position.first + np.arange(rows.num_rows)
         positions = pa.Array.from_buffers(pa.int64(), rows.num_rows, [None, pa.py_buffer(numbers)])  # without pandas
-        present = others.column(PRESENT) if PRESENT in others.schema.names else positions
-        for field in others.schema:
-            rows = rows.append_column(pa.field(masked_name(field.name), field.type), others.column(field.name))
-        return rows.append_column(POSITION, positions).append_column(PRESENT, present).select(list(columns))
+        there = dict(zip(rows.column_names, rows.columns, strict=True))
+        after = dict(zip(others.column_names, others.columns, strict=True))
+        marks = {POSITION: positions, PRESENT: after.get(PRESENT, positions)}
+        there |= {masked_name(name): values for name, values in after.items()} | marks
+        return pa.table([there[name] for name in columns], list(columns))

@@ -18,6 +18,8 @@ import psutil
 from common import Path, noise_job, numeric_lake, os, say, time, within_limits
 from servers import dask_cluster
 
+from dpmask.kernels.target import pin_process
+
 FULL_JOBS = 200
 _LIMITS = {
     "driver_kb_a_job": 60,
@@ -50,6 +52,7 @@ def main(arguments=None):
     parser.add_argument("--folder")
     given = parser.parse_args(arguments)
     rows = int(given.rows)
+    pin_process()  # in the environment of scheduler, workers and drivers
     with tempfile.TemporaryDirectory(dir=given.folder) as made:
         folder, temporary = Path(made), Path(made) / "temporary"
         temporary.mkdir()

@@ -26,6 +26,7 @@ import bench_start
 import bench_suppression
 import bench_transforms
 import bench_utility
+import bench_wide
 import common
 import pytest
 import scale_on_paper
@@ -153,6 +154,12 @@ def test_utility(figures):
     _, passes = bench_utility.main(["--rows", "1e5"])
     assert passes == 3
     assert limited(figures()["utility"][0]) == ["reads", "passes"]
+
+
+def test_wide(figures):
+    found = bench_wide.main(["--rows", "300", "--columns", "120"])
+    assert limited(figures()["wide"][0]) == ["cpu", "peak_mb"]
+    assert {"distance_linkage", "noise_filter"} <= set(found["rates"])
 
 
 def test_microaggregation(figures):

@@ -13,6 +13,7 @@ from dpmask.kernels.linkage.nearest import (
     merge_found,
     range_gaps,
     search,
+    search_all,
     tree_of,
     true_radii,
 )
@@ -272,3 +273,24 @@ def test_records_turn_to_the_same_bits_however_many_there_are(rows):
     every = metric.known(points, np.empty((0, 600)))
     some = metric.known(points[:, :rows], np.empty((0, rows)))
     assert some.tobytes() == np.ascontiguousarray(every[:, :rows]).tobytes()
+
+
+@pytest.mark.parametrize("ranges", [0, 2])
+@pytest.mark.parametrize("scale", [0.5, 2.0, 4.0, 20.0])
+def test_products_of_matrices_find_what_the_tree_finds(scale, ranges):
+    """Of records that are told apart well, hardly, and not at all; equal ones, and the own one more than once."""
+    rng = np.random.default_rng(0)
+    points, rows, asked = 120, 1500, 300
+    known, centers = rng.normal(size=(points, rows)), rng.normal(size=(ranges, rows))
+    after, low = known + scale * rng.normal(size=known.shape), centers - 0.1 + 0.3 * rng.normal(size=centers.shape)
+    for part in (known, after, centers, low):
+        part[:, 7] = part[:, 8]
+    masked = Masked(after, low, low + 0.4)
+    one = metric(points, [(1.0, 0.0, np.inf)] * ranges, rng.normal(size=(points, points)) / 10)
+    queries = one.known(known[:, :asked], centers[:, :asked])
+    radii = true_radii(one, queries, Masked(*(part[:, :asked] for part in masked)))
+    times = rng.integers(1, 4, rows)
+    found = search_all(one, queries, radii, masked, times)
+    assert (found == search(tree_of(one, masked, counts=times, collapse=False), one, queries, radii)).all()
+    assert scale != 0.5 or (found > 0).mean() > 0.9
+    assert scale != 20.0 or (found == BEATEN).mean() > 0.9

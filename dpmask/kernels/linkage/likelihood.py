@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.linkage.nearest import WIDE
 
 CERTAIN = 1e6
 """What a range weighs that no true pair is outside of: nothing else makes up for it."""
@@ -24,6 +25,9 @@ NOTHING = 1e-24
 """A variance that is only rounding."""
 _FREEDOM = 5.0
 _ROUNDS = 10
+_ROUNDS_WIDE = 2
+"""With many points all weights are near 1, and hardly change after the first ones."""
+_TILE = 4096  # records at a time
 _RIDGE = 1e-6
 _SMALL_RIDGE = 1e-9
 _TINY = 1e-12
@@ -50,18 +54,30 @@ class Turn(NamedTuple):
 def pair_moments(known: Floats, masked: Floats) -> PairMoments:
     """The moments of true pairs, columns x rows: records whose residuals are large weigh less."""
     points, rows = known.shape
-    both, weight = np.concatenate([known, masked]), np.ones(rows)
+    weight = np.ones(rows)
     spread = np.cov(masked, ddof=0).reshape(points, points) if points else np.empty((0, 0))
-    found = PairMoments(both.mean(axis=1), np.empty((0, 0)), 1.0, spread)
-    for _ in range(_ROUNDS if points else 0):
-        mean = (both * weight).sum(axis=1) / weight.sum()
-        centred = both - mean[:, None]
-        covariance = (centred * weight) @ centred.T / weight.sum()
-        found = PairMoments(mean, covariance, float(weight.mean()), spread)
-        slope, residual = _regression(found, np.arange(points))
-        gaps = centred[points:] - slope @ centred[:points]
-        weight = (_FREEDOM + points) / (_FREEDOM + (gaps * np.linalg.solve(residual, gaps)).sum(axis=0))
+    found = PairMoments(np.concatenate([known.mean(axis=1), masked.mean(axis=1)]), np.empty((0, 0)), 1.0, spread)
+    rounds = 0 if not points else _ROUNDS if points < WIDE else _ROUNDS_WIDE
+    tiles = [slice(start, start + _TILE) for start in range(0, rows, _TILE)]
+    for number in range(rounds):
+        mean = np.concatenate([(part * weight).sum(axis=1) for part in (known, masked)]) / weight.sum()
+        covariance = np.zeros((2 * points, 2 * points))
+        for tile in tiles:  # of both before and after there is no copy but of a tile
+            rooted = _centred(known, masked, mean, tile) * np.sqrt(weight[tile])  # with itself it is half the work
+            covariance += rooted @ rooted.T
+        found = PairMoments(mean, covariance / weight.sum(), float(weight.mean()), spread)
+        if number + 1 < rounds:
+            slope, residual = _regression(found, np.arange(points))
+            for tile in tiles:
+                centred = _centred(known, masked, mean, tile)
+                gaps = centred[points:] - slope @ centred[:points]
+                squares = (gaps * np.linalg.solve(residual, gaps)).sum(axis=0)
+                weight[tile] = (_FREEDOM + points) / (_FREEDOM + squares)
     return found
+
+
+def _centred(known: Floats, masked: Floats, mean: Floats, tile: slice) -> Floats:
+    return np.concatenate([known[:, tile], masked[:, tile]]) - mean[:, None]
 
 
 def _regression(found: PairMoments, columns: Integers) -> tuple[Floats, Floats]:
@@ -87,7 +103,7 @@ def likelihood_ratio(found: PairMoments, columns: Integers) -> Turn:
     at_random = found.masked[np.ix_(columns, columns)]
     ratio = inverse - np.linalg.inv(at_random + _RIDGE * _mean_variance(at_random) + _TINY * np.eye(len(columns)))
     values, vectors = np.linalg.eigh((ratio + ratio.T) / 2.0)
-    informative = values > _LEAST * np.einsum("ij,ik,kj->j", vectors, inverse, vectors)
+    informative = values > _LEAST * (vectors * (inverse @ vectors)).sum(axis=0)
     turn = np.where(informative, vectors * np.sqrt(np.maximum(values, 0.0)), 0.0).T
     expected = np.where(informative, vectors / np.sqrt(np.where(informative, values, 1.0)), 0.0).T @ inverse
     means = found.mean[columns + len(found.masked)] - slope @ found.mean[columns]

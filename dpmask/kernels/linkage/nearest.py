@@ -20,10 +20,15 @@ from dpmask.kernels.linkage.record_tree import DEPTH, LEAF, RecordTree, build_tr
 from dpmask.kernels.linkage.scores import Scores
 
 BEATEN = -1
+WIDE = 100
+"""From so many points on products of matrices turn records, and say which ones are worth a look."""
 _FEW = 1024
 _SAME = 1e-9  # relative: distances that agree this far are one tie, whatever the blocks did to a mean's last digits
 _ROUNDING = 1e-12  # what rounding may add to a distance, relative to the length of a record
-_TILE = 1 << 10  # records that stay in the processor's cache while they are turned
+_TURNED = 1 << 10  # records that stay in the processor's cache while they are turned
+_QUERIES, _TILE = 128, 4096  # queries and records that are compared at once
+_FIRST = 8  # records by which a query is most likely beaten
+_MANY = 0.05  # the share of pairs above which one more product is less work than to compare them
 
 
 class Masked(NamedTuple):
@@ -86,9 +91,11 @@ class Metric(NamedTuple):
 
 
 def turned(points: Floats, turn: Floats | None) -> Floats:
-    """Points, columns x rows, turned by a matrix, if there is one: no BLAS, equal records must stay equal."""
+    """Points, columns x rows, turned by a matrix, if there is one: few columns without BLAS, so that equal records stay equal."""
     if turn is None:
         return points
+    if len(points) >= WIDE:
+        return turn @ points  # rounding may tell equal records apart: radii have room for it
     found = np.zeros((len(turn), points.shape[1]))
     _turn(read_only(points), read_only(turn), found)
     return found
@@ -97,8 +104,8 @@ def turned(points: Floats, turn: Floats | None) -> Floats:
 @compiled(reassociate=False, contract=False)
 def _turn(points: Floats, turn: Floats, found: Floats) -> None:
     rows = points.shape[1]
-    for start in range(0, rows, _TILE):
-        end = min(start + _TILE, rows)
+    for start in range(0, rows, _TURNED):
+        end = min(start + _TURNED, rows)
         for number in range(len(turn)):
             for column in range(len(points)):
                 weight = turn[number, column]
@@ -152,6 +159,8 @@ def as_close(
     """
     if not masked.points.shape[1]:
         return np.zeros(known.shape[1], np.int64)
+    if metric.points >= WIDE:
+        return search_all(metric, known, radii, masked, np.ones(masked.points.shape[1], np.int64))
     return search(tree_of(metric, masked, collapse=collapse), metric, known, radii)
 
 
@@ -174,6 +183,69 @@ def search(tree: RecordTree, metric: Metric, known: Floats, radii: Radii) -> Int
     ranges = plain(metric.scale), plain(metric.least), plain(metric.cap)
     _search(*tree, queries, inner, outer, *ranges, stack, squares, found)
     return found
+
+
+def search_all(metric: Metric, known: Floats, radii: Radii, masked: Masked, counts: Integers) -> Integers:
+    """What ``as_close`` finds among masked records, by products of matrices: for many columns.
+
+    Each masked record counts so often. A tile of them at a time is turned; who is beaten is not compared again.
+    """
+    found = np.zeros(known.shape[1], np.int64)
+    for start in range(0, len(counts), _TILE):
+        tile, left = slice(start, start + _TILE), np.flatnonzero(found != BEATEN)
+        low, high = metric.masked(Masked(*(part[:, tile] for part in masked)))
+        records = plain(low.T), plain(high.T), counts[tile]
+        for first in range(0, len(left), _QUERIES):
+            some = left[first : first + _QUERIES]
+            queries, reach = plain(known[:, some].T), Radii(radii.inner[some], radii.outer[some])
+            found[some] = merge_found(found[some], _compared(metric, queries, reach, *records))
+    return found
+
+
+def _compared(metric: Metric, queries: Floats, radii: Radii, low: Floats, high: Floats, counts: Integers) -> Integers:
+    """What a tile of records answers to some queries, each a row of values.
+
+    |q - r|^2 = |q|^2 + |r|^2 - 2 q r, whose rounding is bounded, over the last quarter of the points: those most
+    informative where they are turned. Who is nearest by these may beat a query at once; who is not farther than the
+    own record by them, or by all points where these are many, is compared as everywhere.
+    """
+    found = np.zeros(len(queries), np.int64)
+    some, every = slice(metric.points - metric.points // 4, metric.points), slice(metric.points)
+    least = _least_squares(queries[:, some], low[:, some])
+    for number, squares in enumerate(least):
+        first = np.argpartition(squares, _FIRST)[:_FIRST] if len(squares) > _FIRST else slice(None)
+        if (_squares(metric, queries[number], low[first], high[first]) < radii.inner[number]).any():
+            found[number] = BEATEN
+    left = np.flatnonzero(found != BEATEN)
+    near = ~(least[left] > radii.outer[left, None])
+    if len(left) and near.mean() > _MANY:
+        near &= ~(_least_squares(queries[left, every], low[:, every]) > radii.outer[left, None])
+    for number, rows in zip(left.tolist(), map(np.flatnonzero, near), strict=True):
+        squares = _squares(metric, queries[number], low[rows], high[rows])
+        beaten = (squares < radii.inner[number]).any()
+        found[number] = BEATEN if beaten else counts[rows][squares <= radii.outer[number]].sum()
+    return found
+
+
+def _least_squares(queries: Floats, records: Floats) -> Floats:
+    """The squared distances of queries and records, queries x records, less what rounding may have added."""
+    lengths, own = (records * records).sum(axis=1), (queries * queries).sum(axis=1)[:, None]
+    error = 4.0 * (records.shape[1] + 4) * np.finfo(float).eps
+    found: Floats = queries @ records.T
+    found *= -2.0
+    found += (1.0 - error) * lengths
+    found += (1.0 - error) * own
+    return found
+
+
+def _squares(metric: Metric, query: Floats, low: Floats, high: Floats) -> Floats:
+    """The squared distances of one query and some records, rows of values."""
+    gaps = low[:, : metric.points] - query[: metric.points]
+    squares: Floats = (gaps * gaps).sum(axis=1)
+    if high.shape[1]:
+        ends = query[metric.points :, None], low[:, metric.points :].T, high.T
+        squares += (range_gaps(*ends, metric.scale, metric.least, metric.cap) ** 2).sum(axis=0)
+    return squares
 
 
 def merge_found(left: Integers, right: Integers) -> Integers:

@@ -48,7 +48,7 @@ from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, timed
 from dpmask.measures.risk.linkage_attack import LinkageAttack, linked
 from dpmask.measures.risk.linkage_crowd import SAMPLE, CrowdFindings, crowd_findings
-from dpmask.measures.risk.linkage_metrics import first_columns, first_pass, joint, mahalanobis
+from dpmask.measures.risk.linkage_metrics import Learnt, first_columns, first_pass, mahalanobis
 from dpmask.measures.risk.linkage_one_to_one import OneToOne, assigned_share, one_to_one
 from dpmask.measures.risk.linkage_values import Points, Ranges, Values, categories
 from dpmask.parameters import require_columns, require_integer
@@ -89,10 +89,11 @@ class DistanceLinkage:
 
 
 class Compared(NamedTuple):
-    """How each column is compared, and how far apart all true pairs are: what two or three passes found."""
+    """How each column is compared, how far apart all true pairs are, and what the joint intruder knows of the mask."""
 
     values: Sequence[Values]
     moves: CovarianceSums
+    learnt: Learnt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,7 +291,9 @@ def distance_linkage(
     share = {id(metric): float(count) / attacked for metric, count in zip(metrics, links.right, strict=True)}
     *known, euclidean, by_moves, by_rank, joint_rate = (share[id(metric)] for metric in intruders)
     present, worst = moves.rows / pairs.rows, max(intruders[-4:], key=lambda metric: share[id(metric)])
-    if few is None:
+    if share[id(worst)] >= present:
+        added = OneToOne(0.0, 0.0)  # nobody is left to be linked
+    elif few is None:
         added = OneToOne(assigned_share(values, worst, everybody) * present - share[id(worst)], 0.0)
     else:
         added = one_to_one(values, worst, few, records, everybody)
@@ -309,7 +312,7 @@ def distance_linkage(
         contributions=_contributions(asked.columns, crowd, present),
         crowd=crowd.crowd,
         sampled=chosen is not None,
-        compared=Compared(values, moves),
+        compared=Compared(values, moves, crowd.learnt),
         riskiest=tuple(zip(links.riskiest.positions.tolist(), links.riskiest.chances.tolist(), strict=True)),
         guessing=present / table.rows,
         attacked=attacked,
@@ -326,7 +329,7 @@ def _intruders(values: list[Values], moves: CovarianceSums, crowd: CrowdFindings
     known = [first_columns(values[:count]) for count in range(1, min(len(values), _MOST_KNOWN) + 1)]
     whole = known[-1] if len(known) == len(values) else first_columns(values)
     by_moves = mahalanobis(whole, moves)
-    jointly = whole if by_moves is whole else joint(values, crowd.learnt, range(len(values)))
+    jointly = whole if by_moves is whole else crowd.joint
     return [*known, whole, by_moves, crowd.ranks or jointly, jointly]
 
 

@@ -20,14 +20,13 @@ import numpy as np
 
 from dpmask.engine.draws import make_key
 from dpmask.kernels.arrays import Floats, Integers
-from dpmask.kernels.covariance import CovarianceSums
 from dpmask.kernels.linkage.nearest import Masked, Metric, Radii, range_gaps, true_radii
 from dpmask.measures.risk.distance_linkage import LinkageRisk, sampled_positions
 from dpmask.measures.risk.exposed import ExposedRecord, Exposure, GivenAway, KnownColumn
 from dpmask.measures.risk.given_away import given_away
 from dpmask.measures.risk.linkage_attack import DistinctRecords, Pairs, distinct_records
 from dpmask.measures.risk.linkage_crowd import CROWD, SAMPLE, Crowd, crowd_part, joined_crowd, some_pairs
-from dpmask.measures.risk.linkage_metrics import Learnt, by_some, learn, moved_nothing
+from dpmask.measures.risk.linkage_metrics import Learnt, by_some, moved_nothing
 from dpmask.measures.risk.linkage_values import Values
 from dpmask.table.pairs import POSITION, PRESENT, masked_name, pair
 from dpmask.table.table import Table
@@ -42,9 +41,8 @@ _SHORT_LIST = 12
 
 
 class _Looked(NamedTuple):
-    """What the sample came to: the intruder's learning, the records explained, the order of each one's columns."""
+    """What the sample came to: the records explained, the order of each one's columns."""
 
-    learnt: Learnt | None
     positions: Integers
     pairs: Pairs
     orders: tuple[tuple[int, ...], ...]
@@ -72,7 +70,8 @@ def exposure(
     ``linkage`` is what ``distance_linkage`` found in the same tables.
     """
     assert linkage.compared is not None
-    (values, moves), riskiest = linkage.compared, linkage.riskiest
+    (values, moves, known), riskiest = linkage.compared, linkage.riskiest
+    learnt = None if moved_nothing(values, moves) else known
     pairs = pair(original, masked, columns, _WHO, marks=True)
     everybody = pairs.select([*columns, *map(masked_name, columns), POSITION, PRESENT])
     sampled = sampled_positions(make_key("distance_linkage", seed=0).subkey("linkage crowd"), pairs.rows, SAMPLE)
@@ -82,13 +81,13 @@ def exposure(
 
     def looked() -> _Looked:
         crowd = everybody.persist_joined(partial(crowd_part, values, either), joined_crowd, "exposure: sample")
-        look = partial(_looked, values, moves, sampled, dict(riskiest), sought)
+        look = partial(_looked, values, learnt, sampled, dict(riskiest), sought)
         (found,) = crowd.map(look, "exposure: order of columns")
         return found
 
     found = everybody.as_one_pass(looked, "exposure: sample")
     metrics: dict[tuple[int, ...], Metric] = {}
-    steps = [_steps(values, found, number, metrics) for number in range(len(found.positions))]
+    steps = [_steps(values, found, learnt, number, metrics) for number in range(len(found.positions))]
     if not steps:
         return Exposure((), found.given)
     rows = masked.select(columns).transform(partial(distinct_records, values))
@@ -102,7 +101,7 @@ def exposure(
 
 def _looked(
     values: Sequence[Values],
-    moves: CovarianceSums,
+    learnt: Learnt | None,
     sampled: Integers | None,
     chances: Mapping[int, float],
     sought: tuple[int, ...],
@@ -110,7 +109,6 @@ def _looked(
 ) -> _Looked:
     there = slice(None) if sampled is None else np.flatnonzero(np.isin(crowd.positions, sampled))
     sample = _at(crowd.pairs, there)
-    learnt = None if moved_nothing(values, moves) else learn(values, sample, moves)
     places = np.flatnonzero(np.isin(crowd.positions, list(chances)))
     search = _NarrowingColumn(values, learnt, _at(crowd.pairs, places), some_pairs(sample, CROWD).masked, {})
     orders = [search.order(number) for number in range(len(places))]
@@ -118,7 +116,6 @@ def _looked(
     keys = [(-chances[int(at)], one.enough, int(at)) for at, one in zip(positions, orders, strict=True)]
     kept = np.array(sorted(range(len(places)), key=keys.__getitem__)[:_EXPLAINED], np.int64)
     return _Looked(
-        learnt,
         positions[kept],
         _at(search.records, kept),
         tuple(orders[number].columns for number in kept),
@@ -194,7 +191,11 @@ def _step(metric: Metric, records: Pairs, number: int) -> _KnownStep:
 
 
 def _steps(
-    values: Sequence[Values], found: _Looked, number: int, metrics: dict[tuple[int, ...], Metric]
+    values: Sequence[Values],
+    found: _Looked,
+    learnt: Learnt | None,
+    number: int,
+    metrics: dict[tuple[int, ...], Metric],
 ) -> list[_KnownStep]:
     """One record with one, two and more columns known, and with all of them at last; by ``metrics`` of others."""
     order = found.orders[number]
@@ -202,7 +203,7 @@ def _steps(
     known += [tuple(range(len(values)))] if len(order) < len(values) else []
     for some in known:
         if some not in metrics:
-            metrics[some] = by_some(values, found.learnt, some)
+            metrics[some] = by_some(values, learnt, some)
     return [_step(metrics[some], found.pairs, number) for some in known]
 
 

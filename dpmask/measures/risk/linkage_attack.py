@@ -18,7 +18,18 @@ from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError
 from dpmask.kernels.arrays import Floats, Integers, stacked
 from dpmask.kernels.keys import float_keys, grouped, mostly_equal
-from dpmask.kernels.linkage.nearest import BEATEN, Masked, Metric, Radii, merge_found, search, tree_of, true_radii
+from dpmask.kernels.linkage.nearest import (
+    BEATEN,
+    WIDE,
+    Masked,
+    Metric,
+    Radii,
+    merge_found,
+    search,
+    search_all,
+    tree_of,
+    true_radii,
+)
 from dpmask.kernels.linkage.record_tree import RecordTree
 from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
@@ -286,22 +297,36 @@ def _answers(attack: LinkageAttack, attacked: AttackedRecords, masked: DistinctR
         masked = masked.known_by(metric)
         if not len(masked.counts):
             answers[number] = np.where(answers[number] == BEATEN, BEATEN, 0)
+        elif metric.points >= WIDE:
+            _answer(answers, metric, attacked, number, partial(_among_all, metric, masked))
         elif metric.as_it_is:
             if built is None or not built.serves(metric, masked):
                 tree = tree_of(metric, masked.records, counts=masked.counts)
                 built = _Built(tree, len(masked.counts), _columns(metric))
-            _answer(answers, metric, attacked, number, built.tree.of_first(metric.points, len(metric.scale)))
+            tree = built.tree.of_first(metric.points, len(metric.scale))
+            _answer(answers, metric, attacked, number, partial(search, tree, metric))
         else:
-            _answer(answers, metric, attacked, number, tree_of(metric, masked.records, counts=masked.counts))
+            tree = tree_of(metric, masked.records, counts=masked.counts)
+            _answer(answers, metric, attacked, number, partial(search, tree, metric))
     return answers
 
 
-def _answer(answers: Integers, metric: Metric, attacked: AttackedRecords, number: int, tree: RecordTree) -> None:
+def _among_all(metric: Metric, masked: DistinctRecords, known: Floats, radii: Radii) -> Integers:
+    return search_all(metric, known, radii, masked.records, masked.counts)
+
+
+def _answer(
+    answers: Integers,
+    metric: Metric,
+    attacked: AttackedRecords,
+    number: int,
+    searched: Callable[[Floats, Radii], Integers],
+) -> None:
     """Only those are compared that no block has beaten before."""
     asked = answers[number] != BEATEN
     known = metric.known(attacked.points[:, asked], attacked.ranges[:, asked])
     radii = Radii(*(radius[asked] for radius in attacked.radii[number]))
-    answers[number, asked] = search(tree, metric, known, radii)
+    answers[number, asked] = searched(known, radii)
 
 
 def _with_answers(attacked: AttackedRecords, answers: Integers) -> AttackedRecords:

@@ -36,6 +36,8 @@ _COLUMNS = 10  # that small sets are made of
 _COMPARED = 1_000_000
 """Work of all attacks without one column, each of which grows with the square of how many are known: of more than a
 hundred columns only the most telling are left out."""
+_MANY, _FEW = 500, 3
+"""Of more columns than these the fewest that are left out: each such attack takes a second."""
 
 
 class Crowd(NamedTuple):
@@ -49,6 +51,7 @@ class CrowdFindings(NamedTuple):
     """What a sample of pairs came to; rates are among ``crowd`` records."""
 
     learnt: Learnt
+    joint: Metric  # over all columns
     ranks: Metric | None
     crowd: int
     rate: float
@@ -102,7 +105,10 @@ class _CrowdAttack(NamedTuple):
 
     def rate(self, columns: Sequence[int]) -> float:
         """The share of right links, these columns known."""
-        metric = joint(self.values, self.learnt, columns)
+        return self.rate_of(joint(self.values, self.learnt, columns))
+
+    def rate_of(self, metric: Metric) -> float:
+        """The same in a metric."""
         known = metric.known(self.attacked.points, self.attacked.ranges)
         found = as_close(metric, known, true_radii(metric, known, self.attacked.masked), self.crowd)
         return float(np.where(found > 0, 1.0 / np.maximum(found, 1), 0.0).mean())
@@ -112,14 +118,20 @@ def _findings(values: Sequence[Values], moves: CovarianceSums, attacked: int, sa
     learnt, every = learn(values, sample.pairs, moves), tuple(range(len(values)))
     crowd = some_pairs(sample.pairs, CROWD)
     attack = _CrowdAttack(values, learnt, some_pairs(crowd, attacked), crowd.masked)
-    rate = attack.rate(every)
+    jointly = joint(values, learnt, every)
+    rate = attack.rate_of(jointly)
     singles: dict[tuple[int, ...], float] = {(one,): rate if len(every) == 1 else attack.rate((one,)) for one in every}
-    left_out = every if len(every) ** 3 <= _COMPARED else _telling(singles, max(_COLUMNS, _COMPARED // len(every) ** 2))
+    left_out = every if len(every) ** 3 <= _COMPARED else _telling(singles, _left_out(len(every)))
     without = {
         one: attack.rate([other for other in every if other != one]) if len(every) > 1 else 0.0 for one in left_out
     }
     by_rank = by_ranks(values, sample.pairs, moves, learnt)
-    return CrowdFindings(learnt, by_rank, crowd.points.shape[1], rate, without, _worst_sets(attack, singles))
+    return CrowdFindings(learnt, jointly, by_rank, crowd.points.shape[1], rate, without, _worst_sets(attack, singles))
+
+
+def _left_out(columns: int) -> int:
+    """How many of many columns are left out, one at a time."""
+    return max(_COLUMNS if columns <= _MANY else _FEW, _COMPARED // columns**2)
 
 
 def _worst_sets(

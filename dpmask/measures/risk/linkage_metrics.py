@@ -21,7 +21,7 @@ from dpmask.kernels.linkage.likelihood import (
     likelihood_ratio,
     pair_moments,
 )
-from dpmask.kernels.linkage.nearest import Masked, Metric, range_gaps
+from dpmask.kernels.linkage.nearest import WIDE, Masked, Metric, range_gaps
 from dpmask.lake.reading import Rows
 from dpmask.measures.risk.linkage_attack import Pairs, chosen_rows, pairs_of, slices
 from dpmask.measures.risk.linkage_values import Points, Values
@@ -66,7 +66,8 @@ def moved(values: Sequence[Values], rows: Rows) -> CovarianceSums:
 
 
 def _moved(values: Sequence[Values], pairs: Pairs) -> CovarianceSums:
-    return covariance_sums(list(np.concatenate([pairs.points - pairs.masked.points, _gaps(values, pairs)])))
+    moves = np.concatenate([pairs.points - pairs.masked.points, _gaps(values, pairs)])
+    return covariance_sums(list(moves), wide=len(moves) >= WIDE)
 
 
 def _gaps(values: Sequence[Values], pairs: Pairs) -> Floats:
@@ -165,10 +166,10 @@ def _places(values: Sequence[Values], columns: Sequence[int]) -> tuple[Integers,
     """Which points and which ranges some of the columns are."""
     points: list[int] = []
     ranges: list[int] = []
-    point = at = 0
+    point, at, chosen = 0, 0, set(columns)
     for number, one in enumerate(values):
         count = len(one.rulers)
-        if number in columns:
+        if number in chosen:
             points += [point] if isinstance(one, Points) else []
             ranges += range(at, at + count)
         point, at = point + isinstance(one, Points), at + count

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 from dpmask.constraints.strata import StratumColumn
 from dpmask.constraints.zeros import AUTO
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.arrays import Flags, Floats
+from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
 from dpmask.kernels.intervals import PERCENTS
 from dpmask.kernels.linkage.filtering import NoiseFilter, noise_covariance, unfiltered, wiener
-from dpmask.kernels.linkage.neighbours import Nearest, Queries, merge_nearest, nearest
+from dpmask.kernels.linkage.nearest import Masked, Metric, Radii, as_close, merge_found, own_radii
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
@@ -230,7 +230,8 @@ class _First(NamedTuple):
 
 
 def _first(sample: int, seed: int, correlated: bool, wide: bool, found: NoisyValues) -> _First:
-    persons = hash_sample(*position_words(found.positions, seed), np.concatenate([found.known, found.lines]), sample)
+    values = np.concatenate([found.known, found.masked, found.lines])
+    persons = hash_sample(*position_words(found.positions, seed), values, sample)
     noisy = (found.lines >= 0.0).astype(np.float64)
     return _First(
         column_moments(list(found.original)),
@@ -300,36 +301,56 @@ class _Links(NamedTuple):
 
     squares: float
     close: NDArray[np.int64]
-    found: Nearest
+    found: Integers  # for each person how many records are as near as the own one, or BEATEN
+
+
+class _Asked(NamedTuple):
+    """The persons attacked in the space of a filter, and how far their own masked records are."""
+
+    known: Floats
+    radii: Radii
+
+
+def _asked(intruder: _Intruder, filters: _Filters, persons: HashSample) -> list[_Asked]:
+    known, masked, lines = np.split(persons.values, 3)
+    own = intruder.turned(filters, intruder.estimates(filters, masked, lines), lines)
+    queries = intruder.turned(filters, (known, known), lines)
+    points = slice(-len(known), None)  # what tells strata apart is so large that its rounding would count as near
+    return [
+        _Asked(one, own_radii(_metric(one[points]), one[points], other[points], np.empty((0, one.shape[1]))))
+        for one, other in zip(queries, own, strict=True)
+    ]
+
+
+def _metric(points: Floats) -> Metric:
+    return Metric(len(points), None, *np.empty((3, 0)))
 
 
 def _link(intruder: _Intruder, persons: HashSample, sd: Floats, filters: _Filters, found: NoisyValues) -> list[_Links]:
-    known, lines = np.split(persons.values, 2)
     estimates = intruder.estimates(filters, found.masked, found.lines)
-    records, queries = intruder.turned(filters, estimates, found.lines), intruder.turned(filters, (known, known), lines)
-    each = zip(estimates, records, queries, strict=True)
-    return [_linked(*one, persons.positions, found, sd) for one in each]
+    records = intruder.turned(filters, estimates, found.lines)
+    each = zip(estimates, records, _asked(intruder, filters, persons), strict=True)
+    return [_linked(*one, found, sd) for one in each]
 
 
-def _linked(
-    estimates: Floats, records: Floats, queries: Floats, own: NDArray[np.int64], found: NoisyValues, sd: Floats
-) -> _Links:
+def _linked(estimates: Floats, records: Floats, asked: _Asked, found: NoisyValues, sd: Floats) -> _Links:
     gaps = np.abs(estimates - found.known) * found.unit / sd[:, None]
-    asked = Queries(queries, own, own.astype(np.float64))
     close = np.array([(gaps <= percent / 100).sum() for percent in PERCENTS], np.int64)
-    return _Links(float((gaps**2).sum()), close, nearest(asked, records, found.positions, 0, 0.0))
+    none = np.empty((0, records.shape[1]))
+    near = as_close(_metric(records), asked.known, asked.radii, Masked(records, none, none), collapse=False)
+    return _Links(float((gaps**2).sum()), close, near)
 
 
 def _merge_links(left: list[_Links], right: list[_Links]) -> list[_Links]:
     return [
-        _Links(a.squares + b.squares, a.close + b.close, merge_nearest(a.found, b.found))
+        _Links(a.squares + b.squares, a.close + b.close, merge_found(a.found, b.found))
         for a, b in zip(left, right, strict=True)
     ]
 
 
 def _result(found: list[_Links], first: _First, columns: int) -> FilteredNoise:
     records = int(first.before.values[0])
-    linked = [float((one.found.right[0] / np.maximum(one.found.ties[0], 1)).mean()) for one in found]
+    linked = [float(np.where(one.found > 0, 1.0 / np.maximum(one.found, 1), 0.0).mean()) for one in found]
     disclosed = [float(one.close.mean() / (records * columns)) for one in found]
     errors = [float(np.sqrt(one.squares / (records * columns))) for one in found]
     return FilteredNoise(
@@ -347,5 +368,5 @@ def _result(found: list[_Links], first: _First, columns: int) -> FilteredNoise:
 
 
 MEASURE = Measure(
-    function=noise_filter, result=FilteredNoise, passes=2, varied=True, kernels=KernelUse((Task("neighbours"),))
+    function=noise_filter, result=FilteredNoise, passes=2, varied=True, kernels=KernelUse((Task("linkage"),))
 )

@@ -86,6 +86,8 @@ def noisy_values(columns: Sequence[str], units: NoiseUnits | None, rows: Rows) -
 
 def patterns(lines: Floats) -> list[tuple[Flags, Integers]]:
     """Which columns have noise in some of the records, and which records these are."""
+    if (lines >= 0.0).all():
+        return [(np.ones(len(lines), np.bool_), np.arange(lines.shape[1]))] if lines.shape[1] else []
     codes = float_keys((lines >= 0.0).astype(np.float64)).first
     _, firsts, places = np.unique(codes, return_index=True, return_inverse=True)
     return [(lines[:, first] >= 0.0, np.flatnonzero(places == number)) for number, first in enumerate(firsts)]
