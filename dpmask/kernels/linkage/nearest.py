@@ -91,7 +91,7 @@ class Metric(NamedTuple):
 
 
 def turned(points: Floats, turn: Floats | None) -> Floats:
-    """Points, columns x rows, turned by a matrix, if there is one: few columns without BLAS, so that equal records stay equal."""
+    """Points, columns x rows, turned by a matrix, if there is one: few without BLAS, so that equal ones stay equal."""
     if turn is None:
         return points
     if len(points) >= WIDE:
