@@ -92,8 +92,8 @@ def misclassification(
     Examples
     --------
     >>> import dpmask, pandas
-    >>> original = pandas.DataFrame({"income": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0]})
-    >>> masked = original.replace(3.0, 12.0)
+    >>> original = pandas.DataFrame({"income": [1, 2, 3, 11, 12, 13]})
+    >>> masked = original.replace(3, 12)
     >>> round(dpmask.utility.misclassification(original, masked, columns=["income"], clusters=2).value, 4)
     0.1667
     """
