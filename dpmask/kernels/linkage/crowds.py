@@ -83,9 +83,9 @@ def crowds(
     room = np.empty(DEPTH, np.int64), np.empty(DEPTH), np.empty(LEAF)
     _nearest(*tree, plain(records.known.T), plain(bound), *rulers, *room, near.distance, near.places)
     if low.shape[1] < len(members.order):
-        rows, near = near, no_crowds(records)
-        parts = members.order, members.starts, members.sizes
-        _to_members(rows.distance, rows.places, *map(read_only, parts), near.distance, near.places)
+        different, near = near, no_crowds(records)
+        parts = read_only(members.order), read_only(members.starts), read_only(members.sizes)
+        _to_members(different.distance, different.places, *parts, near.distance, near.places)
     rows, places = _near_rows(near.places, len(members.order))
     return Crowds(near.distance, places, pairs_at(rows), _equal(records, low, high, members.sizes))
 
