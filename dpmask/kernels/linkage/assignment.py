@@ -34,7 +34,8 @@ def assigned_places(metric: Metric, known: Floats, low: Floats, high: Floats) ->
 def _squares(metric: Metric, known: Floats, low: Floats, high: Floats) -> Floats:
     """The squared distances of all pairs, known x masked."""
     squares = np.zeros((known.shape[1], low.shape[1]))
-    _add_squares(*map(read_only, (known, low, high, metric.scale, metric.least, metric.cap)), squares)
+    rulers = read_only(metric.scale), read_only(metric.least), read_only(metric.cap)
+    _add_squares(read_only(known), read_only(low), read_only(high), *rulers, squares)
     return squares
 
 

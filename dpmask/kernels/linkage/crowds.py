@@ -83,9 +83,9 @@ def crowds(
     room = np.empty(DEPTH, np.int64), np.empty(DEPTH), np.empty(LEAF)
     _nearest(*tree, plain(records.known.T), plain(bound), *rulers, *room, near.distance, near.places)
     if low.shape[1] < len(members.order):
-        rows, near = near, no_crowds(records)
-        parts = members.order, members.starts, members.sizes
-        _to_members(rows.distance, rows.places, *map(read_only, parts), near.distance, near.places)
+        different, near = near, no_crowds(records)
+        parts = read_only(members.order), read_only(members.starts), read_only(members.sizes)
+        _to_members(different.distance, different.places, *parts, near.distance, near.places)
     rows, places = _near_rows(near.places, len(members.order))
     return Crowds(near.distance, places, pairs_at(rows), _equal(records, low, high, members.sizes))
 
@@ -137,15 +137,20 @@ def assignment_gains(metric: Metric, records: MetricPairs, radii: Radii, found: 
     gains = np.zeros(len(records.positions))
     found, own = _with_groups(records, radii, found)
     _, *parts = found.pairs
-    rows, ends = np.ascontiguousarray(np.concatenate(parts).T), np.cumsum([len(part) for part in parts[:-1]])
+    rows, columns = np.ascontiguousarray(np.concatenate(parts).T), len(found.pairs.known)
+    solved: dict[bytes, Integers] = {}  # records of one group have one crowd
     for number in np.flatnonzero(own.any(axis=1)):
         there, place = found.places[number] != _NOBODY, int(own[number].argmax())
-        known, low, high = np.split(rows[found.places[number][there]].T, ends)
+        crowd = rows[found.places[number][there]].T
+        known, low, high = crowd[:columns], crowd[columns : 2 * columns], crowd[2 * columns :]
         distance, equal = found.distance[number][there], int(found.equal[number])
         ties = max(int((distance <= radii.outer[number]).sum()), equal)
         nearest = not (distance < radii.inner[number]).any()
         same = equal_rows(low, high, place)
-        right = same.all() or same[assigned_places(metric, known, low, high)[place]]
+        name = found.places[number].tobytes()
+        if name not in solved and not same.all():
+            solved[name] = assigned_places(metric, known, low, high)
+        right = same.all() or same[solved[name][place]]
         gains[number] = right / equal - nearest / ties
     return gains
 

@@ -153,7 +153,8 @@ def chosen_rows(rows: Rows, chosen: Integers | None) -> Rows:
     kept = ~np.isnan(floats(rows, PRESENT))
     if chosen is not None:
         position = floats(rows, POSITION).astype(np.int64)
-        kept &= chosen[np.minimum(np.searchsorted(chosen, position), len(chosen) - 1)] == position
+        ends = [position.min(initial=chosen[-1]), position.max(initial=chosen[0]) + 1]
+        kept &= np.isin(position, chosen[slice(*np.searchsorted(chosen, ends))])
     return rows if kept.all() else rows.take(array_of(np.flatnonzero(kept)))
 
 
