@@ -304,6 +304,12 @@ def _memberships(**model: Any) -> None:
     memberships(_block(), _block()[:, :2].T, **model)
 
 
+def _tolerance(**model: Any) -> None:
+    from dpmask.kernels.fuzzy.center_sums import memberships
+
+    memberships(_block(), _block()[:, :2].T, tolerance=0.1, **model)
+
+
 def _drawn_centers(**model: Any) -> None:
     from dpmask.kernels.fuzzy.draws import draw_centers
 
@@ -361,4 +367,5 @@ _FUZZY: dict[str, tuple[str, Callable[..., None]]] = {
     "fuzzy": ("fuzzy.center_sums.sum_block-{}-False", _fuzzy),
     "memberships": ("fuzzy.center_sums.find_memberships-{}-False", _memberships),
     "drawn centres": ("fuzzy.draws.draw-{}", _drawn_centers),
+    "tolerance": ("fuzzy.tolerance.settle-{}-False", _tolerance),
 }

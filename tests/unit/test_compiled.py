@@ -61,7 +61,12 @@ def test_compiled_functions_call_parts_only(path):
             )
 
 
-BUILDERS = {"fuzzy.center_sums._find_memberships", "fuzzy.labels._find_labels"}  # of kernels of nearly that name
+BUILDERS = {  # of kernels of nearly that name
+    "fuzzy.center_sums._find_memberships",
+    "fuzzy.draws._draw",
+    "fuzzy.labels._find_labels",
+    "fuzzy.tolerance._settle",
+}
 
 
 def test_the_warm_up_names_the_kernels_that_there_are():

@@ -163,6 +163,7 @@ _TO_SHARES: dict[str, Any] = {
 def _extreme_shares(model: str, partial: bool) -> Any:
     """The part for one record on a centre, or so near or so far that squares fail: shares from distances |x - v|."""
     crisp, entropic, safe_distance = model == CRISP, model == ENTROPY, _safe_distance(partial)
+    lies_on = _lies_on(partial)
 
     @compiled(part=True, reassociate=False)
     def shares_of_one(
@@ -176,6 +177,16 @@ def _extreme_shares(model: str, partial: bool) -> Any:
         powered: bool,
         k: int,
     ) -> None:
+        on_centers = 0.0
+        for i in range(clusters):
+            on_centers += lies_on(records, seen, centers, i, k)
+        if on_centers > 0.0 and not entropic:  # as most records do that a tolerance lets go there
+            lines[TOTAL, k], lines[NEAREST, k] = 0.0, 0.0
+            for i in range(clusters):
+                own = lies_on(records, seen, centers, i, k) and not (crisp and lines[TOTAL, k] > 0.0)
+                shares[i, k] = 1.0 if own else 0.0
+                lines[TOTAL, k] += shares[i, k]
+            return
         smallest = np.inf
         for i in range(clusters):
             distance = safe_distance(records, seen, lines, centers, i, k)
@@ -198,6 +209,20 @@ def _extreme_shares(model: str, partial: bool) -> Any:
         lines[NEAREST, k] = smallest * smallest
 
     return shares_of_one
+
+
+@cache
+def _lies_on(partial: bool) -> Any:
+    """The part that finds whether record k has all values of centre i."""
+
+    @compiled(part=True, reassociate=False)
+    def lies_on(records: Floats, seen: Floats, centers: Floats, i: int, k: int) -> bool:
+        for s in range(records.shape[0]):
+            if records[s, k] != centers[i, s] and (not partial or seen[s, k] > 0.0):
+                return False
+        return True
+
+    return lies_on
 
 
 @cache

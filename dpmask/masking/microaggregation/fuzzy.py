@@ -27,7 +27,7 @@ import numpy as np
 
 from dpmask.clustering.iteration import ClusterModel, Records, off_records, solve
 from dpmask.constraints.zeros import AUTO
-from dpmask.engine.draws import Subkey, uniforms_at
+from dpmask.engine.draws import Subkey, record_uniforms, uniforms_at
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats
@@ -172,7 +172,8 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
                 f"power vanish. The largest is {largest_fuzziness(in_a_cell):.4g}."
             )
         whole = table.rows <= size
-        method = FuzzyCells(self, per_cluster, 0.0 if whole else _DECREASE, key.subkey("draw"))
+        decrease = 0.0 if whole else _DECREASE
+        method = FuzzyCells(self, per_cluster, decrease, key.subkey("draw"), key.subkey("cells"))
         if whole and len(variables) == 1 and table.rows > current_limits().largest_cell:
             clusters = int(table.rows // per_cluster)
             return fit_whole_table(table, variables[0], method, self.clustering, clusters, self.least, key, self.who)
@@ -223,6 +224,7 @@ class FuzzyCells:
     per_cluster: Fraction
     decrease: float
     key: Subkey
+    starts: Subkey
 
     def clusters(self, records: int) -> int:
         """One for k records each."""
@@ -241,20 +243,21 @@ class FuzzyCells:
         equal = [Equal.of(cell.block) for cell in cells]
         merges = [merge_all(*one) for one in equal]
         shares = share_out([one.gains for one in merges], max(len(cells), clusters))
-        return [self._centers(*one) for one in zip(cells, equal, merges, shares, strict=True)]
+        numbered = zip(range(len(cells)), cells, equal, merges, shares, strict=True)
+        return [self._centers(*one) for one in numbered]
 
-    def _centers(self, cell: Cell, equal: Equal, merges: Merges, clusters: int) -> Floats:
+    def _centers(self, number: int, cell: Cell, equal: Equal, merges: Merges, clusters: int) -> Floats:
         limits = cell.variables.limits
         model = ClusterModel(*self.method.clustering, None, False, limits.units if limits else None)
         resting = self.decrease == 0.0
-        start = self._drawn_start(cell, equal, clusters) if resting else _grouped_start(equal, merges, clusters)
+        start = self._drawn_start(number, cell, clusters) if resting else _grouped_start(equal, merges, clusters)
         starts, records = off_records(model, equal.block, equal.weights, [start]), Records(*equal, None)
         return solve(model, records, starts, _SHIFT, _PASSES, accelerate=resting, decrease=self.decrease).centers
 
-    def _drawn_start(self, cell: Cell, equal: Equal, clusters: int) -> Floats:
+    def _drawn_start(self, number: int, cell: Cell, clusters: int) -> Floats:
         """Records that lie apart, which the key decides: Algorithm 1 in one cell."""
-        draws = uniforms_at(self.key.subkey("starts"), cell.positions[:clusters])[:, None]
-        return equal.block[:, spread_out(equal.block, equal.weights, draws).records].T
+        draws = record_uniforms(self.starts.subkey(f"cell 0 {number}"), 0, clusters)[:, None]
+        return cell.block[:, spread_out(cell.block, np.ones(cell.block.shape[1]), draws).records].T
 
     def draw(self, block: Floats, uniforms: Floats, centers: Floats) -> Integers:
         """The centre that each record draws."""
