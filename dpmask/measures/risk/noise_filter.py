@@ -230,8 +230,12 @@ class _First(NamedTuple):
 
 
 def _first(sample: int, seed: int, correlated: bool, wide: bool, found: NoisyValues) -> _First:
-    values = np.concatenate([found.known, found.masked, found.lines])
-    persons = hash_sample(*position_words(found.positions, seed), values, sample)
+    places = np.arange(float(len(found.positions)))[None]
+    chosen = hash_sample(*position_words(found.positions, seed), places, sample)
+    values = np.concatenate(
+        [part[:, chosen.values[0].astype(np.int64)] for part in (found.known, found.masked, found.lines)]
+    )
+    persons = chosen._replace(values=values)
     noisy = (found.lines >= 0.0).astype(np.float64)
     return _First(
         column_moments(list(found.original)),
