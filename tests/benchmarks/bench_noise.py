@@ -6,7 +6,8 @@ The peer reads the source twice, writes a release's worth of columns once and re
 own settings, which the limit of 1.6 is for, and once with those dpmask writes with, which that of 2.2 is for. Rows are shuffled within files;
 what a shuffle over the whole release adds is the subject of bench_order.py. All run in processes of their own, in turn; the least of the
 rounds counts. The ratios are of what reading, masking, writing and verifying cost. The gate attacks noise by its filter in every run, which is no
-work on files: ``whole`` has the same ratios with the stage that measures.
+work on files: ``whole`` has the same ratios with the stage that measures, and no limit. That stage reads both tables four times, three of
+them for the attack, which alone is more than all that the peer does.
 """
 
 import json

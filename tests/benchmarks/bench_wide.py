@@ -4,6 +4,7 @@ PYTHONPATH=tests python tests/benchmarks/bench_wide.py [--rows 2e4] [--columns 1
 
 All columns are sensitive, so the gate links by all of them and filters the noise of all. CPU seconds and peak memory are those of the one
 process that runs the job, a second time: the first run compiles what no later one does. The attacks' figures are printed beside them.
+The limits are 15 CPU seconds and 1 GB; linkage by all columns takes more.
 """
 
 import argparse

@@ -230,8 +230,12 @@ class _First(NamedTuple):
 
 
 def _first(sample: int, seed: int, correlated: bool, wide: bool, found: NoisyValues) -> _First:
-    values = np.concatenate([found.known, found.masked, found.lines])
-    persons = hash_sample(*position_words(found.positions, seed), values, sample)
+    places = np.arange(float(len(found.positions)))[None]
+    chosen = hash_sample(*position_words(found.positions, seed), places, sample)
+    values = np.concatenate(
+        [part[:, chosen.values[0].astype(np.int64)] for part in (found.known, found.masked, found.lines)]
+    )
+    persons = chosen._replace(values=values)
     noisy = (found.lines >= 0.0).astype(np.float64)
     return _First(
         column_moments(list(found.original)),
@@ -304,20 +308,20 @@ class _Links(NamedTuple):
     found: Integers  # for each person how many records are as near as the own one, or BEATEN
 
 
-class _Asked(NamedTuple):
+class _AttackedPersons(NamedTuple):
     """The persons attacked in the space of a filter, and how far their own masked records are."""
 
     known: Floats
     radii: Radii
 
 
-def _asked(intruder: _Intruder, filters: _Filters, persons: HashSample) -> list[_Asked]:
+def _attacked_persons(intruder: _Intruder, filters: _Filters, persons: HashSample) -> list[_AttackedPersons]:
     known, masked, lines = np.split(persons.values, 3)
     own = intruder.turned(filters, intruder.estimates(filters, masked, lines), lines)
     queries = intruder.turned(filters, (known, known), lines)
     points = slice(-len(known), None)  # what tells strata apart is so large that its rounding would count as near
     return [
-        _Asked(one, own_radii(_metric(one[points]), one[points], other[points], np.empty((0, one.shape[1]))))
+        _AttackedPersons(one, own_radii(_metric(one[points]), one[points], other[points], np.empty((0, one.shape[1]))))
         for one, other in zip(queries, own, strict=True)
     ]
 
@@ -329,11 +333,11 @@ def _metric(points: Floats) -> Metric:
 def _link(intruder: _Intruder, persons: HashSample, sd: Floats, filters: _Filters, found: NoisyValues) -> list[_Links]:
     estimates = intruder.estimates(filters, found.masked, found.lines)
     records = intruder.turned(filters, estimates, found.lines)
-    each = zip(estimates, records, _asked(intruder, filters, persons), strict=True)
+    each = zip(estimates, records, _attacked_persons(intruder, filters, persons), strict=True)
     return [_linked(*one, found, sd) for one in each]
 
 
-def _linked(estimates: Floats, records: Floats, asked: _Asked, found: NoisyValues, sd: Floats) -> _Links:
+def _linked(estimates: Floats, records: Floats, asked: _AttackedPersons, found: NoisyValues, sd: Floats) -> _Links:
     gaps = np.abs(estimates - found.known) * found.unit / sd[:, None]
     close = np.array([(gaps <= percent / 100).sum() for percent in PERCENTS], np.int64)
     none = np.empty((0, records.shape[1]))

@@ -73,15 +73,16 @@ def noisy_values(columns: Sequence[str], units: NoiseUnits | None, rows: Rows) -
     """Records without a missing or infinite value."""
     original = np.array([floats(rows, column) for column in columns])
     masked = np.array([floats(rows, masked_name(column)) for column in columns])
-    unit, mean, lines = np.ones(original.shape), np.zeros(original.shape), np.zeros(original.shape)
+    unit, lines, known, values = *(np.broadcast_to(one, original.shape) for one in (1.0, 0.0)), original, masked
     if units is not None:
         found: list[Integers] = [units.strata.of(rows, column)[1] for column in columns]
         mean, unit = (np.array([one[line] for one, line in zip(some, found, strict=True)]) for some in units[1:])
-        lines = np.array(found, np.float64)
-    whole = np.isfinite(original).all(axis=0) & np.isfinite(masked).all(axis=0)
-    known, values = (original - mean) / unit, (masked - mean) / unit
+        lines, known, values = np.array(found, np.float64), (original - mean) / unit, (masked - mean) / unit
+    positions, whole = floats(rows, POSITION), np.isfinite(original).all(axis=0) & np.isfinite(masked).all(axis=0)
+    if whole.all():
+        return NoisyValues(original, known, values, unit, lines, positions)
     original, known, values, unit, lines = (part[:, whole] for part in (original, known, values, unit, lines))
-    return NoisyValues(original, known, values, unit, lines, floats(rows, POSITION)[whole])
+    return NoisyValues(original, known, values, unit, lines, positions[whole])
 
 
 def patterns(lines: Floats) -> list[tuple[Flags, Integers]]:
