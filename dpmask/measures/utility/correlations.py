@@ -27,7 +27,7 @@ _LEAST_COLUMNS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationChange(WeightedLoss):
-    """``value`` is the mean of |r' - r|, ``largest`` the largest; ``parts`` has r' - r of each pair of columns."""
+    """``value`` is the mean of ``|r' - r|``, ``largest`` the largest; ``parts`` has r' - r of each pair of columns."""
 
     largest: float
 
