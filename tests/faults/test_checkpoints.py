@@ -115,7 +115,7 @@ def test_damage_costs_time_and_nothing_else(place, at_once, monkeypatch, case):
     assert place.run(target="undisturbed", private="p2").code == 0
     whole = computed_before_publishing(computed)
     of_values = [label for label in whole if label not in {"mask", "shuffle"}]  # those two write files
-    assert len(of_values) == len(whole) - 2 == 22
+    assert len(of_values) == len(whole) - 2 == 21
     stopped(place)
     if case == "header":
         header(place).write_text("{")
