@@ -120,7 +120,9 @@ def growth(sizes, method, options, passes):
         cpu, peak = run_of(rows, {"method": method, **options})
         curve.append(cpu)
         times = cpu / curve[-2] if len(curve) > 1 else 0.0
-        limits = {"times_the_last": 11} | ({"lloyd_passes": passes, "cpu": 300, "peak_mb": 1500} if rows == FULL else {})
+        limits = {"times_the_last": 11} | (
+            {"lloyd_passes": passes, "cpu": 300, "peak_mb": 1500} if rows == FULL else {}
+        )
         worth = cpu / max(before, lloyd_pass(rows))
         figures = {"rows": rows, "cpu": cpu, "lloyd_passes": worth, "times_the_last": times, "peak_mb": peak}
         say(full=rows >= FULL, at_most=limits, benchmark=f"{method} growth", **figures)

@@ -291,8 +291,8 @@ def distance_linkage(
     share = {id(metric): float(count) / attacked for metric, count in zip(metrics, links.right, strict=True)}
     *known, euclidean, by_moves, by_rank, joint_rate = (share[id(metric)] for metric in intruders)
     present, worst = moves.rows / pairs.rows, max(intruders[-4:], key=lambda metric: share[id(metric)])
-    if share[id(worst)] >= present:
-        added = OneToOne(0.0, 0.0)  # nobody is left to be linked
+    if share[id(worst)] >= 1.0:
+        added = OneToOne(0.0, 0.0)  # everybody attacked is linked already
     elif few is None:
         added = OneToOne(assigned_share(values, worst, everybody) * present - share[id(worst)], 0.0)
     else:
