@@ -31,7 +31,7 @@ sys.path.append(str(Path(__file__).parents[2] / "jobs" / "papers"))
 from fung_2009.runtime import expanded
 
 import dpmask
-from dpmask.masking.refinement import method as refinement
+from dpmask.masking.refinement import fitting as refinement
 from dpmask.table.taxonomy import read_taxonomy
 
 DATA = Path(os.environ.get("DPMASK_REFERENCE_DATA", Path(__file__).parents[3] / "shared" / "data"))
