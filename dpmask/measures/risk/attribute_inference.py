@@ -165,7 +165,7 @@ def _categories(pairs: Table, target: str) -> KeyEncoder | None:
     return KeyEncoder(target, np.unique(np.concatenate([one.known for one in found.values()])))  # type: ignore[union-attr]
 
 
-class _AttackedPersons(NamedTuple):
+class _InferredPersons(NamedTuple):
     """Moments before and after masking, of the known columns and then the target; and the persons attacked."""
 
     before: Moments
@@ -182,14 +182,14 @@ class _NeighbourAttack(NamedTuple):
     sample: int
     seed: int
 
-    def persons(self, pairs: Table) -> _AttackedPersons:
+    def persons(self, pairs: Table) -> _InferredPersons:
         """The first pass: moments of both files, and a choice of persons."""
         names = [*self.known, self.target]
         both = [*names, *(masked_name(name) for name in names)]
         rows = pairs.select(both).with_positions()
         return rows.reduce(partial(_drawn, self), partial(_merge, self.sample), f"{_WHO}: persons")
 
-    def nearest(self, pairs: Table, persons: _AttackedPersons, reach: float) -> Nearest:
+    def nearest(self, pairs: Table, persons: _InferredPersons, reach: float) -> Nearest:
         """The second pass: the nearest masked records of every person."""
         values = _standardised(persons.chosen.values[:-1], persons.before)
         queries = Queries(values, persons.chosen.positions, persons.chosen.values[-1])
@@ -206,19 +206,19 @@ class _NeighbourAttack(NamedTuple):
         return [*(floats(rows, name(column)) for column in self.known), sought]
 
 
-def _drawn(attack: _NeighbourAttack, rows: Rows, position: Position) -> _AttackedPersons:
+def _drawn(attack: _NeighbourAttack, rows: Rows, position: Position) -> _InferredPersons:
     before, after = attack.columns(rows), attack.columns(rows, masked_name)
     values = np.array(before)
     whole = np.flatnonzero(np.isfinite(values).all(axis=0))
     chosen = values[:, whole]
     words = record_words_of(list(chosen), attack.seed)
-    return _AttackedPersons(
+    return _InferredPersons(
         column_moments(before), column_moments(after), hash_sample(words, whole + position.first, chosen, attack.sample)
     )
 
 
-def _merge(sample: int, left: _AttackedPersons, right: _AttackedPersons) -> _AttackedPersons:
-    return _AttackedPersons(
+def _merge(sample: int, left: _InferredPersons, right: _InferredPersons) -> _InferredPersons:
+    return _InferredPersons(
         merge_moments(left.before, right.before),
         merge_moments(left.after, right.after),
         merge_hash_samples(left.chosen, right.chosen, sample),
