@@ -192,13 +192,18 @@ def _pairs() -> tuple[Any, Any, Any]:
 
 def _linkage() -> None:
     from dpmask.kernels.linkage.assignment import assigned
-    from dpmask.kernels.linkage.nearest import as_close, true_radii, turned
-    from dpmask.kernels.linkage.record_tree import in_parts
+    from dpmask.kernels.linkage.nearest import as_close, true_radii
 
     metric, masked, pairs = _pairs()
-    in_parts(turned(masked.points, np.eye(2)), np.ones(2), np.full(2, np.inf), np.arange(_ROWS), 2)
     as_close(metric, pairs.known, true_radii(metric, pairs.known, masked), masked)
     assigned(metric, *pairs[1:])
+
+
+def _large_trees() -> None:
+    from dpmask.kernels.linkage.nearest import turned
+    from dpmask.kernels.linkage.record_tree import in_parts
+
+    in_parts(turned(_block(), np.eye(2)), np.ones(2), np.full(2, np.inf), np.arange(_ROWS), 2)
 
 
 def _crowds() -> None:
@@ -338,11 +343,12 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "mdav": (_in("microaggregation", "_mdav"), _mdav),
     "linkage": (
         (
-            *_in("linkage.record_tree", "_cut", "_send", "_fill", "_find_boxes"),
-            *("linkage.nearest._search", "linkage.nearest._turn", "linkage.assignment._add_squares"),
+            *_in("linkage.record_tree", "_fill", "_find_boxes"),
+            *("linkage.nearest._search", "linkage.assignment._add_squares"),
         ),
         _linkage,
     ),
+    "large trees": ((*_in("linkage.record_tree", "_cut", "_send"), "linkage.nearest._turn"), _large_trees),
     "crowds": (_in("linkage.crowds", "_nearest", "_to_members"), _crowds),
     "neighbours": (_in("linkage.neighbours", "_scan"), _neighbours),
     "nearer": (_in("linkage.neighbours", "_count"), _nearer),

@@ -419,5 +419,5 @@ MEASURE = Measure(
     passes=5,
     check=_check,
     work=_work,
-    kernels=KernelUse((Task("linkage"),), (Task("crowds"),)),
+    kernels=KernelUse((Task("linkage"),), (Task("large trees"), Task("crowds"))),
 )

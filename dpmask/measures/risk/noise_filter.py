@@ -372,5 +372,9 @@ def _result(found: list[_Links], first: _First, columns: int) -> FilteredNoise:
 
 
 MEASURE = Measure(
-    function=noise_filter, result=FilteredNoise, passes=2, varied=True, kernels=KernelUse((Task("linkage"),))
+    function=noise_filter,
+    result=FilteredNoise,
+    passes=2,
+    varied=True,
+    kernels=KernelUse((Task("linkage"),), (Task("large trees"),)),
 )
