@@ -20,12 +20,19 @@ LONGEST_LINE, MOST_LINES = 500, 20
 
 def printable(text: str, most: int = LONGEST_LINE) -> str:
     """A text in one line of ``most`` characters; control, format and bidi characters are shown as their escapes."""
-    if len(text) > most:
-        text = f"{text[: most - 4]} ..."
+    text = _shortened(text, most)
     if text.isprintable():
         return text
     escaped = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
-    return escaped if len(escaped) <= most else f"{escaped[: most - 4]} ..."
+    return _shortened(escaped, most)
+
+
+def _shortened(text: str, most: int) -> str:
+    """The text without its middle, as what to do stands at the end of a message."""
+    if len(text) <= most:
+        return text
+    end = (most - 5) // 3
+    return f"{text[: most - 5 - end]} ... {text[-end:]}"
 
 
 def printable_lines(text: str) -> str:

@@ -197,8 +197,8 @@ def _check_roles(job: Job, lake: Lake) -> None:
         raise JobError(
             job.text.error(
                 ("columns",),
-                f"the source's columns {', '.join(undeclared)} have no role. Declare each as identifier (dropped), "
-                "drop (left out, too), quasi, sensitive, weight, household or plain.",
+                f"the source's columns {', '.join(undeclared)} have no role. Declare each of the {len(undeclared)} as "
+                "identifier (dropped), drop (left out, too), quasi, sensitive, weight, household or plain.",
             )
         )
     if not job.released:

@@ -296,6 +296,9 @@ def test_missing_values_are_told_or_hidden():
     hidden = dpmask.TopDownRefinement(requirements=[(["n"], 10)], domains={"n": [0, 5]}).fit(few, seed=1)
     assert hidden.mask(few)["n"].isna().all()
     assert "'n' could not be refined" in hidden.warnings()[0]
+    assert "taxonomy" not in hidden.warnings()[0]  # intervals have steps between
+    flat = dpmask.TopDownRefinement(requirements=[(["a"], len(SMALL) - 1)]).fit(SMALL, seed=1)
+    assert "give it a taxonomy" in flat.warnings()[0]
 
 
 def test_one_value_and_one_row():

@@ -211,9 +211,13 @@ class FittedRefinement(FittedMethod):
         blocked = {one.column: f"Of {one.requirement} {one.blocked_by}. " for one in self.figures.stops}
         return unseen + [
             f"{WHO}: '{column}' could not be refined and has no information left. {blocked.get(column, '')}Lower k or "
-            "another limit, or split its requirement."
+            f"another limit, {'' if self._has_steps(column) else 'give it a taxonomy, '}or split its requirement."
             for column in self.unrefined
         ]
+
+    def _has_steps(self, column: str) -> bool:
+        """Whether a column has classes between all its values together and each alone."""
+        return column in {**(self.method.taxonomies or {}), **(self.method.domains or {})}
 
     @property
     def unrefined(self) -> list[str]:
