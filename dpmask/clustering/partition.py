@@ -106,6 +106,13 @@ class FittedPartition(FittedClustering):
         return cut_labels(values, self.cuts) if self.cuts else labels(values, self.centers)
 
 
+class PreservedClusters(NamedTuple):
+    """Clusters of a table that masking preserves, and the algorithm that finds as many in the masked table."""
+
+    found: FittedPartition
+    algorithm: str
+
+
 def cut_labels(values: Floats, cuts: tuple[Cut, ...]) -> Integers:
     """The cluster of each record after these cuts."""
     found = np.zeros(values.shape[1], np.int64)

@@ -1,4 +1,4 @@
-"""The clusters that guide a refinement, and those that a recipient finds in the masked table, in one projection.
+"""The clusters that a step preserves, and those that a recipient finds in the masked table, in one projection.
 
 Both are drawn by the original features of their records, on the first two principal components of these: an ellipse
 for each cluster, its mean and one standard deviation around it. No record is drawn by itself.
@@ -7,7 +7,7 @@ for each cluster, its mean and one standard deviation around it. No record is dr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from dpmask.engine.collection import itself
 from dpmask.engine.draws import make_key
 from dpmask.kernels.arrays import Counts, Floats, Integers
 from dpmask.kernels.partitions import f_measure, match_point
-from dpmask.masking.refinement.fitted import FittedRefinement
+from dpmask.masking.method import FittedMethod
 from dpmask.table.encoders.interval import is_ordered
 from dpmask.table.pairs import PRESENT, masked_name, pair
 from dpmask.table.table import Table
@@ -50,13 +50,12 @@ class ClusterView(NamedTuple):
     """The share of the features' variance that the projection shows."""
 
 
-def cluster_view(original: Table, masked: Table, fitted: Sequence[Any]) -> ClusterView | None:
-    """The clusters of the first refinement that a clustering guides; None without one, or if a column of it is gone."""
+def cluster_view(original: Table, masked: Table, fitted: Sequence[FittedMethod]) -> ClusterView | None:
+    """The clusters that the first step preserves that does; None without one, or if a column of theirs is gone."""
     for step in fitted:
-        if isinstance(step, FittedRefinement) and isinstance(step.guide.source, FittedPartition):
-            found = step.guide.source
-            if set(found.columns) <= set(masked.masked_schema.names):
-                return _view(original, masked, found, str(step.method.guide["algorithm"]))
+        clusters = step.preserved
+        if clusters is not None and set(clusters.found.columns) <= set(masked.masked_schema.names):
+            return _view(original, masked, clusters.found, clusters.algorithm)
     return None
 
 

@@ -9,53 +9,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import yaml
 
-from dpmask.clustering.partition import ALGORITHMS
 from dpmask.errors import JobError
 from dpmask.job.job_text import KeyPath, key_path
 from dpmask.job.model import Job
+from dpmask.job.movable import PlacedMovable, movable_of
 
 Changes = Mapping[str, Any]
 """What was moved: the names of controls and their values."""
 COLUMNS = "columns."
 
 
-class _Range(NamedTuple):
-    """Where a parameter begins and may end, and whether it is a whole number; ``default`` where the job may omit it."""
-
-    low: float
-    high: float = math.inf
-    whole: bool = False
-    default: float | None = None
-
-
-_STEP_RANGES = {
-    "k": _Range(2, whole=True),
-    "clusters": _Range(2, whole=True),
-    "minimum_size": _Range(2, whole=True),
-    "cell_size": _Range(10, whole=True),
-    "fuzziness": _Range(1.05, 4),
-    "draw_fuzziness": _Range(1, 4),
-    "entropy": _Range(0.01),
-    "draw_entropy": _Range(0.01),
-    "scale": _Range(0.01, 4),
-    "window": _Range(0.001, 1),
-    "share": _Range(0.01, 1),
-    "suppress_records": _Range(0, 0.5),
-    "suppress_cells": _Range(0, 0.5),
-}
-_MODEL_RANGES = {
-    "distinct_l": {"l": _Range(2, whole=True)},
-    "entropy_l": {"l": _Range(1.1)},
-    "recursive_l": {"c": _Range(0.1), "l": _Range(2, whole=True)},
-    "confidence": {"most": _Range(0.05, 1)},
-    "t_closeness": {"t": _Range(0.01, 1)},
-}
-_DEFAULTS = {"fuzzy_microaggregation": {"fuzziness": 1.1}, "refinement": {"suppress_records": 0.0}}
-_IMPORTANCE = _Range(0.1, 10, default=1.0)
 _FARTHEST = 4
 """A slider without an end of its own goes on to so many times the value of the job."""
 _SHORTEST = 20
@@ -100,68 +67,32 @@ class Control:
 def controls_of(job: Job) -> list[Control]:
     """Everything of a job that may be moved, in the order of its file."""
     steps = enumerate(job.file.mask)
-    found = [one for number, step in steps for one in _of_step(job, number, step, f"{number + 1}. {step['method']}")]
+    found = [one for number, step in steps for one in _of_step(job, number, f"{number + 1}. {step['method']}")]
     switches = [Control(f"{COLUMNS}{name}", "Columns", name, "switch", True) for name in job.released]
     return [*found, *switches]
 
 
-def _of_step(job: Job, number: int, step: Mapping[str, Any], heading: str) -> Iterator[Control]:
-    path: KeyPath = ("mask", number)
-    defaults = dict(_DEFAULTS.get(step["method"], {}))
-    if number:
-        defaults.pop("suppress_records", None)  # only a first step may drop records
-    if "entropy" in step:
-        defaults.pop("fuzziness", None)
-    given = {**defaults, **step}
-    for name, one in _STEP_RANGES.items():
-        if name in given:
-            yield _number(heading, name.replace("_", " "), given[name], one, (*path, name))
-    for at, requirement in enumerate(step.get("requirements", ())):
-        if isinstance(requirement, Mapping):
-            yield from _of_requirement(heading, requirement, (*path, "requirements", at))
-    guide = step.get("guide")
-    if isinstance(guide, Mapping) and "clusters" in guide:
-        yield from _of_guide(job, heading, guide, (*path, "guide"))
-    if step["method"] == "refinement":
-        kept, importance = step.get("keep") or (), step.get("importance") or {}
-        for column in (name for name in job.methods[number].masks if name not in kept):
-            place = (*path, "importance", column)
-            yield _number(heading, f"importance of {column}", importance.get(column, 1.0), _IMPORTANCE, place)
+def _of_step(job: Job, number: int, heading: str) -> Iterator[Control]:
+    for one in movable_of(job, number):
+        if one.parameter.choices:
+            yield _choice(heading, one)
+        else:
+            yield _number(heading, one)
 
 
-def _of_requirement(heading: str, requirement: Mapping[str, Any], path: KeyPath) -> Iterator[Control]:
-    of = ", ".join(map(str, requirement["columns"]))
-    if "k" in requirement:
-        yield _number(heading, f"k of {of}", requirement["k"], _Range(1, whole=True), (*path, "k"))
-    for at, model in enumerate(requirement.get("models", ())):
-        for name, one in _MODEL_RANGES.get(model.get("model"), {}).items():
-            if name in model:
-                label = f"{name} of {model['model']}, {model.get('column', '')} by {of}"
-                yield _number(heading, label, model[name], one, (*path, "models", at, name))
+def _choice(heading: str, one: PlacedMovable) -> Control:
+    label, value, choices = one.parameter.label, one.parameter.value, one.parameter.choices
+    return Control(one.name, heading, label, "choice", value, one.paths, choices=choices)
 
 
-def _of_guide(job: Job, heading: str, guide: Mapping[str, Any], path: KeyPath) -> Iterator[Control]:
-    """Clusters and algorithm; measures that compare as many clusters move with them."""
-    measured = [
-        ("measure", at, "clusters")
-        for at, one in enumerate(job.file.measure)
-        if one.get("measure") == "partition_agreement" and one.get("clusters") == guide["clusters"]
-    ]
-    label = "clusters of the guide"
-    yield _number(heading, label, guide["clusters"], _Range(2, 256, whole=True), (*path, "clusters"), *measured)
-    algorithm = guide.get("algorithm", ALGORITHMS[0])
-    place: KeyPath = (*path, "algorithm")
-    yield Control(key_path(place), heading, "algorithm of the guide", "choice", algorithm, (place,), choices=ALGORITHMS)
-
-
-def _number(heading: str, label: str, value: Any, of: _Range, *paths: KeyPath) -> Control:
-    number = value if isinstance(value, int | float) else of.low
-    far = max(_SHORTEST if of.whole else 1.0, _FARTHEST * number)
-    high = max(min(of.high, far), number)
-    step = 1 if of.whole else 10.0 ** math.floor(math.log10(max(high - of.low, 1e-6) / 100))
-    low = min(of.low, number)
-    name = "+".join(map(key_path, paths))
-    return Control(name, heading, label, "number", number, tuple(paths), low, high, step)
+def _number(heading: str, one: PlacedMovable) -> Control:
+    ends, given = one.parameter.range, one.parameter.value
+    number = given if isinstance(given, int | float) else ends.low
+    far = max(_SHORTEST if ends.whole else 1.0, _FARTHEST * number)
+    high = max(min(ends.high, far), number)
+    step = 1 if ends.whole else 10.0 ** math.floor(math.log10(max(high - ends.low, 1e-6) / 100))
+    low = min(ends.low, number)
+    return Control(one.name, heading, one.parameter.label, "number", number, one.paths, low, high, step)
 
 
 def moved_values(values: Mapping[str, Any], controls: Sequence[Control], changes: Changes) -> dict[str, Any]:

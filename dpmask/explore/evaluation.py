@@ -31,7 +31,7 @@ from dpmask.job.model import Job
 from dpmask.job.prepare import Prepared, prepare
 from dpmask.job.sweep import Goal
 from dpmask.kernels.wilson import wilson
-from dpmask.masking.refinement.fitted import FittedRefinement
+from dpmask.masking.method import FittedMethod
 from dpmask.release.policy import judge
 from dpmask.report.comparison import compare
 from dpmask.report.distributions import DrawnColumn, drawn_columns
@@ -102,7 +102,7 @@ class Evaluated:
     """How many groups of the quasi-identifiers have so many records."""
     columns: tuple[DrawnColumn, ...]
     trees: Mapping[str, Mapping[str, Any]]
-    """The trees of each refinement, by step and column."""
+    """The trees that steps made, by step and column."""
     clusters: ClusterView | None
     warnings: tuple[str, ...]
     scaled: Mapping[str, tuple[int, int]]
@@ -204,10 +204,14 @@ def _pictures(jobs: ScaledJobs, prepared: Prepared, sample: Sample, goal: Goal, 
     )
 
 
-def _trees(job: Job, fitted: Sequence[Any]) -> dict[str, Mapping[str, Any]]:
-    """The trees of each refinement, by the name of its step."""
-    steps = zip(job.names, fitted, strict=True)
-    return {name: one.figures.trees for name, one in steps if isinstance(one, FittedRefinement) and one.figures.trees}
+def _trees(job: Job, fitted: Sequence[FittedMethod]) -> dict[str, Mapping[str, Any]]:
+    """The trees that the figures of each step show, by the name of the step."""
+    found = {}
+    for name, one in zip(job.names, fitted, strict=True):
+        shown = one.figures.exhibits if one.figures is not None else {}
+        trees = [getattr(one.figures, field) for field, how in shown.items() if how.kind == "trees"]
+        found[name] = {column: tree for some in trees for column, tree in some.items()}
+    return {name: trees for name, trees in found.items() if trees}
 
 
 class _Sampled:

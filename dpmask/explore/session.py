@@ -227,8 +227,9 @@ class Explorer:
         job = self._job_of(values)
         if self.sample.whole:
             return ScaledJobs(job, job, job, {})
-        smaller, changed = in_proportion(values, share)
-        return ScaledJobs(job, self._job_of(with_as_large_clusters(values, share)), self._job_of(smaller), changed)
+        larger = with_as_large_clusters(values, job.methods, share)
+        smaller, changed = in_proportion(values, job.methods, share)
+        return ScaledJobs(job, self._job_of(larger), self._job_of(smaller), changed)
 
     def settings_at(self, changes: Changes) -> list[str]:
         """A setting as ``--set`` of the job file as it is now takes it, after those that were given."""

@@ -44,6 +44,7 @@ from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.domains import Domains, find_domains
 from dpmask.masking.method import FittedMethod, Method
+from dpmask.masking.movable import ParameterRange
 from dpmask.parameters import Names, SeveralLists, require_columns, require_number
 from dpmask.results import MORE_LOSS, NEUTRAL, Exhibit, Result, Term
 from dpmask.table.checks import require_no_infinities, require_weights
@@ -127,6 +128,7 @@ class CalibratedWeights(Method["FittedWeights"]):
     totals: Names = ()
 
     figures: ClassVar[type[Result] | None] = WeightFigures
+    ranges: ClassVar[Mapping[str, ParameterRange]] = {"scale": ParameterRange(0, _MOST_NOISE)}
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")

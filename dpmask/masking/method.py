@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from html import escape
 from os import PathLike
@@ -22,6 +22,7 @@ from dpmask.engine.draws import Subkey, make_key
 from dpmask.errors import InputError
 from dpmask.kernels.warm_up import NO_KERNELS, KernelUse
 from dpmask.masking.claims import broken_claims
+from dpmask.masking.movable import Movable, ParameterRange, movable_numbers
 from dpmask.masking.state import class_name, classes_below, put_together, taken_apart
 from dpmask.parameters import Names
 from dpmask.results import Exhibit, Plain, Result
@@ -31,6 +32,7 @@ from dpmask.table.content import Content, content_of
 from dpmask.table.label_sets import LabelSets
 
 if TYPE_CHECKING:
+    from dpmask.clustering.partition import PreservedClusters
     from dpmask.lake.reading import Rows
 
 Schema = Any
@@ -61,6 +63,8 @@ class Method(ABC, Generic[Fitted]):
     """Parameters that, left at their default, draw as if they did not exist: older jobs draw as they did."""
     once_default: ClassVar[Mapping[str, Any]] = {}
     """Values of neutral parameters that were the default before, and draw as if they did not exist, too."""
+    ranges: ClassVar[Mapping[str, ParameterRange]] = {}
+    """Where its numbers begin and may end when they are moved, and which of them a sweep tries by itself."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a class without its hooks; complete its help with what its base says of parameters."""
@@ -155,6 +159,10 @@ class Method(ABC, Generic[Fitted]):
     def masked_schema(self, schema: Schema) -> Schema:
         """The schema of a table with this schema once it is masked."""
         return schema
+
+    def movable(self, given: Mapping[str, Any]) -> Iterator[Movable]:
+        """What of a step, as a job gives it, the explorer and sweeps may move: all its numbers, by default."""
+        return movable_numbers(given, self.ranges)
 
     def label_sets(self, solution: Mapping[str, Any]) -> LabelSets:
         """What released labels stand for, by the ``solution`` that a release of this method shows."""
@@ -293,6 +301,11 @@ class FittedMethod(ABC):
         from dpmask.masking.saved import save
 
         save(self, folder)
+
+    @property
+    def preserved(self) -> PreservedClusters | None:
+        """The clusters of the table it was fitted on that it preserves: the explorer draws them before and after."""
+        return None
 
     @property
     def of_one_table(self) -> str:

@@ -50,6 +50,7 @@ from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.column_method import StratifiedColumnMethod, column_key
 from dpmask.masking.method import FittedMethod
+from dpmask.masking.movable import ParameterRange, Trial
 from dpmask.parameters import Bounds, Names, Several, require_columns, require_flag, require_number
 from dpmask.table.columns import floats, room, rounding_step, type_range, with_floats
 from dpmask.table.table import Table
@@ -103,6 +104,11 @@ class NoiseAddition(StratifiedColumnMethod["FittedNoise"]):
 
     neutral: ClassVar[tuple[str, ...]] = ("bounds", "by", "zeros")
     once_default: ClassVar[Mapping[str, Any]] = {"zeros": MASK}
+    ranges: ClassVar[Mapping[str, ParameterRange]] = {
+        "scale": ParameterRange(
+            0.01, 4, trial=Trial("the scale sets risk and loss; correlated columns need more than the score suggests")
+        )
+    }
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")

@@ -11,7 +11,7 @@ members, and those of the method over the households.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from dpmask.errors import JobError
 from dpmask.kernels.warm_up import KernelUse
 from dpmask.masking import method_class
 from dpmask.masking.method import FittedMethod, Method
+from dpmask.masking.movable import Movable
 from dpmask.results import Plain, Result
 from dpmask.table import table as tables
 from dpmask.table.first_members import first_members, given_to_members
@@ -124,6 +125,10 @@ class OfHouseholds(Method["FittedOfHouseholds"]):
         self.method.check(table)
         if self.method.masked_schema(table.masked_schema) != table.masked_schema:
             raise JobError(f"{self.who}: it would change the types of columns. Mask records instead (without of:).")
+
+    def movable(self, given: Mapping[str, Any]) -> Iterator[Movable]:
+        """What may be moved of the method."""
+        return self.method.movable(given)
 
     def label_sets(self, solution: Mapping[str, Any]) -> LabelSets:
         """Those of the method."""

@@ -46,6 +46,7 @@ from dpmask.kernels.warm_up import ORDER, KernelUse, Task
 from dpmask.lake.reading import Rows
 from dpmask.masking.column_method import StratifiedColumnMethod, column_key
 from dpmask.masking.method import FittedMethod
+from dpmask.masking.movable import ParameterRange, Trial
 from dpmask.parameters import Names, Several, require_columns, require_number
 from dpmask.table.columns import floats, stored
 from dpmask.table.ranks import rank_knots, rank_knots_of
@@ -98,6 +99,12 @@ class RankSwapping(StratifiedColumnMethod["FittedSwapping"]):
 
     neutral: ClassVar[tuple[str, ...]] = ("by", "zeros")
     once_default: ClassVar[Mapping[str, Any]] = {"zeros": MASK}
+    ranges: ClassVar[Mapping[str, ParameterRange]] = {
+        "window": ParameterRange(
+            0.001, 1, trial=Trial("wide windows are on the frontier of risk and loss on all tables of the gallery")
+        ),
+        "share": ParameterRange(0.01, 1),
+    }
 
     def __post_init__(self) -> None:
         require_columns(self, "columns")

@@ -68,6 +68,8 @@ class Measure(Generic[Found]):
     """Further passes for each of ``columns``."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """Parameters that a job fills from declared roles, where it does not give them: parameter to role."""
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """Parameters that move with one of a method where both are equal: parameter to the method's, as guide.clusters."""
     paired: bool = True
     """Whether records of both tables must be paired."""
     least_columns: int = 1

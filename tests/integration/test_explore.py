@@ -26,6 +26,7 @@ from dpmask.explore.server import ExplorerServer
 from dpmask.explore.session import Explorer
 from dpmask.job.sweep import sweep
 from dpmask.masking.microaggregation.mdav import Microaggregation
+from dpmask.masking.of_households import method_of_step
 from dpmask.table.keyed_sample import keyed_sample
 from dpmask.table.lake import read_lake
 
@@ -200,16 +201,18 @@ def test_numbers_of_records_in_proportion():
     job = {
         "mask": [
             {"method": "refinement", "requirements": [{"columns": ["a"], "k": 1000}, [["b"], 50]]},
-            {"method": "fuzzy_microaggregation", "k": 500, "minimum_size": 20},
-            {"method": "fuzzy_microaggregation", "clusters": 300},
+            {"method": "fuzzy_microaggregation", "columns": ["c"], "k": 500, "minimum_size": 20},
+            {"method": "fuzzy_microaggregation", "columns": ["c"], "clusters": 300},
         ]
     }
-    scaled, changed = in_proportion(job, 0.01)
+    steps = [dict(step) for step in job["mask"]]
+    methods = [method_of_step(step.pop("method"), step) for step in steps]
+    scaled, changed = in_proportion(job, methods, 0.01)
     assert [one["k"] if isinstance(one, dict) else one[1] for one in scaled["mask"][0]["requirements"]] == [10, 2]
-    assert scaled["mask"][1] == {"method": "fuzzy_microaggregation", "k": 5, "minimum_size": 2}
+    assert (scaled["mask"][1]["k"], scaled["mask"][1]["minimum_size"]) == (5, 2)
     assert changed["mask[1].k"] == (500, 5)
     assert scaled["mask"][2]["clusters"] == 300
-    assert with_as_large_clusters(job, 0.01)["mask"][2]["clusters"] == 3
+    assert with_as_large_clusters(job, methods, 0.01)["mask"][2]["clusters"] == 3
 
 
 EDITS = [

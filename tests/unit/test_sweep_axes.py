@@ -8,17 +8,17 @@ import yaml
 
 from dpmask.job.sweep import parse_axis
 from dpmask.job.sweep_axes import tried
+from dpmask.masking.of_households import method_of_step
 
 JOBS = Path(__file__).parents[2] / "jobs"
-COLUMNS = ["net", "tax"]
+COLUMNS, BY = ["net", "tax"], {"independents": ["age"]}
 
 
 def job(mask, measure=()):
-    """A job as far as a sweep looks at it; the methods only say what they mask."""
-    masked = [step.get("columns") or step.get("dependents") or step["requirements"][0]["columns"] for step in mask]
-    return SimpleNamespace(
-        file=SimpleNamespace(mask=mask, measure=list(measure)), methods=[SimpleNamespace(masks=one) for one in masked]
-    )
+    """A job as far as a sweep looks at it."""
+    parameters = [{name: value for name, value in step.items() if name not in ("method", "as")} for step in mask]
+    methods = [method_of_step(step["method"], given) for step, given in zip(mask, parameters, strict=True)]
+    return SimpleNamespace(file=SimpleNamespace(mask=mask, measure=list(measure)), methods=methods)
 
 
 def axes(mask, measure=()):
@@ -34,8 +34,8 @@ def axes(mask, measure=()):
         ({"method": "noise", "columns": COLUMNS, "scale": 0.15}, {"scale": [0.075, 0.15, 0.3, 0.6]}),
         ({"method": "noise", "columns": COLUMNS, "scale": 1}, {"scale": [0.5, 1.0, 2.0, 4.0]}),
         ({"method": "swapping", "columns": COLUMNS, "window": 0.3}, {"window": [0.15, 0.3, 0.6, 1.0]}),
-        ({"method": "regression_synthesis", "dependents": COLUMNS, "clusters": 4}, {"clusters": [2, 3, 4, 5, 8]}),
-        ({"method": "ipso", "dependents": COLUMNS, "variant": "A"}, {"variant": ["A", "B", "C"]}),
+        ({"method": "regression_synthesis", "dependents": COLUMNS, **BY, "clusters": 4}, {"clusters": [2, 3, 4, 5, 8]}),
+        ({"method": "ipso", "dependents": COLUMNS, **BY, "variant": "A"}, {"variant": ["A", "B", "C"]}),
     ],
 )
 def test_one_step(step, expected):

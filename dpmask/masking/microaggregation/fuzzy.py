@@ -18,10 +18,10 @@ their cells, one more to mask. Memory per task: one block, or eight cells.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,14 +40,16 @@ from dpmask.kernels.microaggregation import merge_small
 from dpmask.kernels.ward import Merges, cut, means, merge_all
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.masking.microaggregation.cells import Cell, Integers, fit_in_cells
-from dpmask.masking.microaggregation.grouped_release import FittedGroup, FittedSharedRows, SharedRowsMethod
+from dpmask.masking.microaggregation.grouped_release import CELL_SIZES, FittedGroup, FittedSharedRows, SharedRowsMethod
 from dpmask.masking.microaggregation.variables import Variables
 from dpmask.masking.microaggregation.whole_table import Sharpness, fit_whole_table
+from dpmask.masking.movable import Movable, ParameterRange, Trial, movable_numbers
 from dpmask.masking.parts import Parts
 from dpmask.parameters import NameLists, Names, Several, require_integer, require_number
 from dpmask.table.table import Table
 
 _FUZZINESS = 1.1
+_TRIAL = Trial("k sets the risk; at the same linkage other fuzziness (m1, m2) loses about as much or more, so it stays")
 _FEW_CLUSTERS = 500
 _PASSES = 1000
 _CELL_SECONDS, _WHOLE_SECONDS, _DRAW_SECONDS, _OVERHEAD = 0.7e-9, 2e-8, 1.8e-9, 8
@@ -104,6 +106,16 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
     zeros: str = AUTO
 
     neutral: ClassVar[tuple[str, ...]] = ("by", "zeros")
+    ranges: ClassVar[Mapping[str, ParameterRange]] = {
+        "k": ParameterRange(2, whole=True, counts="records", trial=_TRIAL),
+        "clusters": ParameterRange(2, whole=True, counts="groups", trial=_TRIAL),
+        "minimum_size": ParameterRange(2, whole=True, counts="records"),
+        "cell_size": CELL_SIZES,
+        "fuzziness": ParameterRange(1.05, 4),
+        "draw_fuzziness": ParameterRange(1, 4),
+        "entropy": ParameterRange(0.01),
+        "draw_entropy": ParameterRange(0.01),
+    }
 
     def __post_init__(self) -> None:
         self.settle_groups()
@@ -124,6 +136,11 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
             raise JobError(f"{self.who}: draw_entropy needs entropy.")
         for name in given:
             require_number(self, name, **({"at_least": 1} if name in fuzzy else {"above": 0}))
+
+    def movable(self, given: Mapping[str, Any]) -> Iterator[Movable]:
+        """The fuzziness, too, where a job leaves it out."""
+        omitted = {} if "entropy" in given else {"fuzziness": _FUZZINESS}
+        return movable_numbers({**omitted, **given}, self.ranges)
 
     @property
     def least(self) -> int:

@@ -27,6 +27,7 @@ from dpmask.masking.microaggregation.variables import (
     too_few,
 )
 from dpmask.masking.microaggregation.whole_table import WholeTableGroup
+from dpmask.masking.movable import ParameterRange
 from dpmask.masking.parts import Parts, count_parts, make_parts, patterns_fit, whole_table
 from dpmask.parameters import NameLists, Names, Several, require_choice, require_columns, require_integer, require_texts
 from dpmask.results import Plain, Result
@@ -35,6 +36,7 @@ from dpmask.table.table import Table
 FittedGroup = CellGroup | WholeTableGroup
 """One group of variables, fitted."""
 
+CELL_SIZES = ParameterRange(10, whole=True)
 _CELL = 4000
 _GROUPS_IN_A_CELL = 100
 _ROW_SECONDS, _VALUE_SECONDS = 1e-6, 2.5e-7

@@ -15,7 +15,7 @@ block, or eight cells.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -33,8 +33,9 @@ from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.masking.domains import find_domains
 from dpmask.masking.microaggregation.calibrated import group_shares, moved
 from dpmask.masking.microaggregation.cells import Cell, CellGroup, Integers, fit_in_cells
-from dpmask.masking.microaggregation.grouped_release import FittedSharedRows, SharedRowsMethod
+from dpmask.masking.microaggregation.grouped_release import CELL_SIZES, FittedSharedRows, SharedRowsMethod
 from dpmask.masking.microaggregation.variables import Variables
+from dpmask.masking.movable import GROUP_SIZE, ParameterRange
 from dpmask.masking.parts import Parts
 from dpmask.parameters import NameLists, Names, Several, require_integer, require_number
 from dpmask.table.columns import require_numeric
@@ -89,6 +90,11 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
     p_percent: float = P_PERCENT
 
     neutral: ClassVar[tuple[str, ...]] = ("constraints", "by", "zeros", "weight", "totals", "p_percent")
+    ranges: ClassVar[Mapping[str, ParameterRange]] = {
+        "k": ParameterRange(2, whole=True, counts="records", trial=GROUP_SIZE),
+        "cell_size": CELL_SIZES,
+        "p_percent": ParameterRange(0, 100),
+    }
 
     def __post_init__(self) -> None:
         self.settle_groups()

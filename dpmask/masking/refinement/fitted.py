@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dpmask.clustering.partition import FittedPartition, PreservedClusters
 from dpmask.engine.draws import Subkey
 from dpmask.kernels.refinement.information import TIE
 from dpmask.lake.reading import Rows
@@ -54,6 +55,14 @@ class FittedRefinement(FittedMethod):
         "refinements": Exhibit("steps", IN_ORDER, of=REFINED),
         "trees": TREES,
     }
+
+    @property
+    def preserved(self) -> PreservedClusters | None:
+        """The clusters that guide, if any do."""
+        source = self.guide.source
+        if not isinstance(source, FittedPartition):
+            return None
+        return PreservedClusters(source, self.method.guide["algorithm"])
 
     @property
     def steps(self) -> tuple[RefinementStep, ...]:

@@ -24,7 +24,7 @@ regions, a shard of a million rows, and for each region 20 bytes and 2 a column.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
@@ -33,6 +33,7 @@ from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.warm_up import CRISP, ORDER, KernelUse, Task
 from dpmask.masking.method import Method, Schema
+from dpmask.masking.movable import Movable
 from dpmask.masking.refinement.asked import AskedGroups
 from dpmask.masking.refinement.columns import (
     FORMS,
@@ -45,6 +46,7 @@ from dpmask.masking.refinement.fitted import FittedRefinement
 from dpmask.masking.refinement.fitting import fitted_refinement
 from dpmask.masking.refinement.guide import DISTORTION, checked_guide, guide_columns
 from dpmask.masking.refinement.labels import box_sets, label_sets
+from dpmask.masking.refinement.movable import movable_parts
 from dpmask.masking.refinement.parameters import (
     MONDRIAN,
     ONE_CUT,
@@ -315,6 +317,10 @@ class TopDownRefinement(Method[FittedRefinement]):
         if column not in self.domains:
             return [text_column(column)]
         return interval_columns(column, self.intervals, is_date(schema.field(column).type))
+
+    def movable(self, given: Mapping[str, Any]) -> Iterator[Movable]:
+        """Shares that are left out, requirements, the guide and importance."""
+        return movable_parts(given, self.masks)
 
     def label_sets(self, solution: Mapping[str, Any]) -> LabelSets:
         """Nodes of taxonomies, ``*`` and intervals as sets of values; nothing without a solution."""

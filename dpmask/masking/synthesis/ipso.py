@@ -16,9 +16,10 @@ good to the last digits), one to measure the result. Memory per task: one block 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,10 +32,12 @@ from dpmask.kernels.regression.gram import gram_of, values_at
 from dpmask.kernels.regression.least_squares import inverted, lower_root
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
+from dpmask.masking.movable import Movable, ParameterRange, Trial
 from dpmask.masking.synthesis.values import Draws, FittedSynthesis, SynthesisMethod
 from dpmask.parameters import Names, require_choice
 from dpmask.table.table import Table
 
+_BEST = "C keeps the regression exactly and loses least; any of them is linked unless the independents are masked"
 _DESCRIPTIONS = {
     "A": "the values that a linear regression on {inputs} predicts: a refit gives the same coefficients, and no "
     "residuals",
@@ -77,6 +80,11 @@ class IPSO(SynthesisMethod["FittedIPSO"]):
     nulls: str = "refuse"
 
     passes: ClassVar[int] = 4
+
+    def movable(self, given: Mapping[str, Any]) -> Iterator[Movable]:
+        """Its variant."""
+        variants = tuple(_DESCRIPTIONS)
+        yield Movable(("variant",), "variant", self.variant, ParameterRange(trial=Trial(_BEST, variants)), variants)
 
     def __post_init__(self) -> None:
         require_choice(self, "variant", tuple(_DESCRIPTIONS))

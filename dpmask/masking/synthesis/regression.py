@@ -17,7 +17,7 @@ measure the result. Memory per task: one block.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import add
@@ -34,10 +34,14 @@ from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.regression.gram import errors_at, values_at
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.lake.reading import Rows
+from dpmask.masking.movable import ParameterRange, Trial
 from dpmask.masking.synthesis.values import Draws, FittedSynthesis, Synthesiser, SynthesisMethod
 from dpmask.parameters import Names, require_flag, require_integer
 from dpmask.table.table import Table
 
+_FEW_MODELS = (
+    "few models: each further one brings released values nearer to the originals, which the score does not show"
+)
 _LEAST = 10
 _PER_COEFFICIENT = 2
 _SECONDS, _OVERHEAD = 4e-10, 50
@@ -88,6 +92,10 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
     nulls: str = "refuse"
 
     passes: ClassVar[int] = 6
+    ranges: ClassVar[Mapping[str, ParameterRange]] = {
+        "clusters": ParameterRange(2, whole=True, trial=Trial(_FEW_MODELS, (2, 3, 5, 8))),
+        "minimum_size": ParameterRange(2, whole=True, counts="records"),
+    }
 
     def __post_init__(self) -> None:
         self.check_parameters()

@@ -256,6 +256,7 @@ MEASURE = Measure(
     passes=7,
     work=_work,
     roles={"columns": "quasi"},
+    follows={"clusters": "guide.clusters"},
     check=_check,
     kernels=KernelUse(CRISP, (Task("fuzzy", 1.2),)),
 )
