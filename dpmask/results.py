@@ -26,7 +26,7 @@ LESS_RISK = "Smaller means more risk."
 MORE_LOSS = "Larger means more information lost."
 NEUTRAL = "Neither direction is worse by itself."
 
-_WP216 = "Article 29 Working Party 2014, Opinion 05/2014 on anonymisation techniques (WP216)"
+WP216 = "Article 29 Working Party 2014, Opinion 05/2014 on anonymisation techniques (WP216)"
 
 
 class Term(NamedTuple):
@@ -37,7 +37,7 @@ class Term(NamedTuple):
     source: str
 
 
-RATE = Term("Share of the attacked records or values for which the attack succeeds.", MORE_RISK, _WP216)
+RATE = Term("Share of the attacked records or values for which the attack succeeds.", MORE_RISK, WP216)
 INTERVAL = Term(
     "95 % interval of a rate that was found on a sample of records; a point where all were attacked.",
     "The wider, the less is known; a policy is judged by its worse end.",
@@ -46,9 +46,9 @@ INTERVAL = Term(
 GUESSING = Term(
     "What the same attack scores without the release, or by chance alone.",
     "A risk near it adds nothing to what anybody could do.",
-    _WP216,
+    WP216,
 )
-ATTACKED = Term("How many records were attacked.", "The more, the narrower the interval.", _WP216)
+ATTACKED = Term("How many records were attacked.", "The more, the narrower the interval.", WP216)
 
 
 class Exhibit(NamedTuple):
@@ -68,6 +68,18 @@ class Exhibit(NamedTuple):
     of: Mapping[str, Exhibit] = {}
 
 
+class Headline(NamedTuple):
+    """A judged number of a risk that may stand first on a page, and the words that follow it there.
+
+    Of all rates of records that are ``linked``, and of all of what is ``learned``, the largest is shown. ``alike`` is
+    the size of the smallest group, whose columns the words name; ``beside`` adds a sentence with ``{}`` for its rate.
+    """
+
+    kind: Literal["linked", "learned", "alike", "beside"]
+    number: str
+    text: str
+
+
 class Result(ABC):
     """The numbers that a measure of two tables, or a fitted method, came to.
 
@@ -79,6 +91,8 @@ class Result(ABC):
     """Whether a release may show it. Risks are never public."""
     first: ClassVar[bool] = False
     """Whether a report shows it first: what a subject-matter statistician asks before anything else."""
+    automatic: ClassVar[bool] = False
+    """Whether every job takes it, so that others stand before it at the head of a page."""
     judged: ClassVar[tuple[str, ...]] = ()
     """The numbers that a policy may name, the most important first: fields or properties."""
     about: ClassVar[Term]
@@ -113,6 +127,11 @@ class Result(ABC):
     def intervals(self) -> Mapping[str, Interval]:
         """The 95 % interval of each number that was found on a sample."""
         return {}
+
+    @classmethod
+    def leading(cls) -> Sequence[Headline]:
+        """The numbers that may stand first on a page, with their words."""
+        return ()
 
     @classmethod
     def term(cls, name: str) -> Term:
@@ -189,6 +208,15 @@ class Risk(Result, abstract=True):
     judged: ClassVar[tuple[str, ...]] = ("rate",)
     terms: ClassVar[Mapping[str, Term]] = {"interval": INTERVAL, "guessing": GUESSING, "attacked": ATTACKED}
     shares: ClassVar[tuple[str, ...]] = ("rate",)
+    headlines: ClassVar[Sequence[Headline] | None] = None
+    """The numbers that may stand first on a page; by default the first one, if it is a share, as what is learned."""
+
+    @classmethod
+    def leading(cls) -> Sequence[Headline]:
+        """The numbers that may stand first on a page, with their words."""
+        if cls.headlines is not None or cls.judged[0] not in cls.shares:
+            return cls.headlines or ()
+        return [Headline("learned", cls.judged[0], cls.about.definition.rstrip("."))]
 
     @property
     def intervals(self) -> Mapping[str, Interval]:

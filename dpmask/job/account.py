@@ -166,9 +166,11 @@ def measure_outcome(name: str, measure: str, result: Any, public: bool | None = 
         explanation=result.explain(),
         about=About(**result.described()),
         first=result.first,
+        automatic=result.automatic,
         lost=isinstance(result, Loss),
         larger_is_better=result.larger_is_better,
         shares=list(result.shares),
+        headlines=list(result.leading()),
         exhibits=dict(result.exhibits),
     )
 

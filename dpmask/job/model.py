@@ -12,7 +12,7 @@ from dpmask.job.job_text import JobText, KeyPath
 from dpmask.job.roles import expanded
 from dpmask.job.validation import parameter_model, validated
 from dpmask.lake.filters import row_filter
-from dpmask.masking import METHODS, method_class
+from dpmask.masking import METHODS, PSEUDONYMS, method_class
 from dpmask.masking.method import Method
 from dpmask.masking.of_households import OfHouseholds
 from dpmask.measures import CONSISTENCY, MEASURES, find_measure
@@ -105,7 +105,7 @@ def understood(text: JobText) -> Job:
     methods = tuple(_method(text, number, dict(step), roles) for number, step in enumerate(file.mask))
     unnamed = _unnamed_households(text, roles.household, methods)
     if unnamed:
-        file = file.model_copy(update={"mask": [*file.mask, {"method": "pseudonyms", "columns": list(unnamed)}]})
+        file = file.model_copy(update={"mask": [*file.mask, {"method": PSEUDONYMS, "columns": list(unnamed)}]})
         methods = (*methods, _method(text, len(methods), dict(file.mask[-1]), roles))
     steps = tuple(_label(text, ("mask", n), step, step["method"]) for n, step in enumerate(file.mask))
     numeric = _numeric_weights(roles, methods)

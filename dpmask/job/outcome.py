@@ -59,9 +59,11 @@ class MeasureOutcome(_OutcomePart):
     about: About
     """What the measure is."""
     first: SkipJsonSchema[bool] = Field(False, exclude=True, repr=False)
+    automatic: SkipJsonSchema[bool] = Field(False, exclude=True, repr=False)
     lost: SkipJsonSchema[bool] = Field(False, exclude=True, repr=False)
     larger_is_better: SkipJsonSchema[bool] = Field(False, exclude=True, repr=False)
     shares: SkipJsonSchema[list[str]] = Field([], exclude=True, repr=False)
+    headlines: SkipJsonSchema[list[Any]] = Field([], exclude=True, repr=False)
     exhibits: Exhibits = Field({}, exclude=True, repr=False)
 
 

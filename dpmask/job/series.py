@@ -23,7 +23,6 @@ from dpmask.table.requirement import Requirement
 from dpmask.table.table import Table
 
 if TYPE_CHECKING:  # most jobs are of no series, and need not import it
-    from dpmask.masking.refinement.method import TopDownRefinement
     from dpmask.masking.refinement.series import EarlierRelease
 
 _KEY = "key"
@@ -93,7 +92,7 @@ class JobSeries(NamedTuple):
         from dpmask.masking.refinement.series import Series
 
         refinement = _alone(job.methods)
-        grouped = refinement.grouped if refinement else ()
+        grouped = {name for one in requirements([refinement] if refinement else []) for name in one.columns}
         counted = sorted({*grouped, *job.released})
         identifiers = {name: str(table.schema.field(name).type) for name in job.file.columns.identifier}
         for one in self.earlier:
@@ -206,12 +205,8 @@ class CheckedSeries(NamedTuple):
 
     def _cuts(self, fitted: Sequence[Any]) -> dict[str, Any] | None:
         """The cut of each column; None where later releases cannot be counted."""
-        from dpmask.masking.refinement.fitted import FittedRefinement
-
-        step = fitted[0] if len(fitted) == 1 else None
-        if not isinstance(step, FittedRefinement) or step.dropped is not None or step.cells is not None:
-            return None
-        return None if None in step.frozen.values() else dict(step.frozen)
+        cuts = fitted[0].series_cuts if len(fitted) == 1 else None
+        return None if cuts is None else dict(cuts)
 
     def entered(
         self, content: Mapping[str, Any], fitted: Sequence[Any], signer: Ed25519PrivateKey | None
@@ -251,17 +246,13 @@ def _earlier(one: Entry) -> EarlierRelease:
 
 
 def requirements(methods: Sequence[Method[Any]]) -> list[Requirement]:
-    """What the refinements among a job's methods require."""
-    from dpmask.masking.refinement.method import TopDownRefinement
-
-    return [one for method in methods if isinstance(method, TopDownRefinement) for one in method.requirements]
+    """What a job's methods require of groups."""
+    return [one for method in methods for one in method.group_requirements]
 
 
-def _alone(methods: Sequence[Method[Any]]) -> TopDownRefinement | None:
-    """The refinement that is a job's only step, if it is."""
-    from dpmask.masking.refinement.method import TopDownRefinement
-
-    return methods[0] if len(methods) == 1 and isinstance(methods[0], TopDownRefinement) else None
+def _alone(methods: Sequence[Method[Any]]) -> Method[Any] | None:
+    """The job's only step, if it is counted in series."""
+    return methods[0] if len(methods) == 1 and methods[0].counted_in_series else None
 
 
 def _these(entries: Sequence[Entry]) -> str:

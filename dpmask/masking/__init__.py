@@ -19,6 +19,8 @@ METHODS = {
     "rotation": "dpmask.masking.rotation:RandomRotation",
     "swapping": "dpmask.masking.swapping:RankSwapping",
 }
+PSEUDONYMS = "pseudonyms"
+"""The method that a job takes for the number of households where no step of it masks that."""
 
 
 def method_class(name: str) -> Any:

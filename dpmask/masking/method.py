@@ -30,10 +30,12 @@ from dpmask.table import table as tables
 from dpmask.table.columns import require_numeric
 from dpmask.table.content import Content, content_of
 from dpmask.table.label_sets import LabelSets
+from dpmask.table.requirement import Requirement
 
 if TYPE_CHECKING:
     from dpmask.clustering.partition import PreservedClusters
     from dpmask.lake.reading import Rows
+    from dpmask.masking.refinement.series import Series
 
 Schema = Any
 """An Arrow schema."""
@@ -63,6 +65,8 @@ class Method(ABC, Generic[Fitted]):
     """Parameters that, left at their default, draw as if they did not exist: older jobs draw as they did."""
     once_default: ClassVar[Mapping[str, Any]] = {}
     """Values of neutral parameters that were the default before, and draw as if they did not exist, too."""
+    counted_in_series: ClassVar[bool] = False
+    """Whether what its releases of a series show together is counted exactly, by ``after``."""
     ranges: ClassVar[Mapping[str, ParameterRange]] = {}
     """Where its numbers begin and may end when they are moved, and which of them a sweep tries by itself."""
 
@@ -107,6 +111,11 @@ class Method(ABC, Generic[Fitted]):
     @property
     def required_groups(self) -> Sequence[Sequence[str]]:
         """The sets of columns whose groups of equal records it is required to keep large, if any."""
+        return ()
+
+    @property
+    def group_requirements(self) -> Sequence[Requirement]:
+        """What it requires of groups of equal records, if anything."""
         return ()
 
     @property
@@ -159,6 +168,10 @@ class Method(ABC, Generic[Fitted]):
     def masked_schema(self, schema: Schema) -> Schema:
         """The schema of a table with this schema once it is masked."""
         return schema
+
+    def after(self, series: Series) -> Self:
+        """The same as the next release of a series, of a method that is counted in one."""
+        raise NotImplementedError(f"{self.who} is not counted in series.")
 
     def movable(self, given: Mapping[str, Any]) -> Iterator[Movable]:
         """What of a step, as a job gives it, the explorer and sweeps may move: all its numbers, by default."""
@@ -305,6 +318,11 @@ class FittedMethod(ABC):
     @property
     def preserved(self) -> PreservedClusters | None:
         """The clusters of the table it was fitted on that it preserves: the explorer draws them before and after."""
+        return None
+
+    @property
+    def series_cuts(self) -> Mapping[str, Mapping[str, Any]] | None:
+        """How each column was cut, for later releases of a series; None where these cannot be counted."""
         return None
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from dpmask.errors import PolicyRefusal
 from dpmask.release.policy import Rule, Verdict, parse_rule
-from dpmask.results import LESS_RISK, MORE_RISK, RATE, Exhibit, Interval, Result, Risk, Term
+from dpmask.results import LESS_RISK, MORE_RISK, RATE, Exhibit, Headline, Interval, Result, Risk, Term
 from dpmask.table.grouping import GroupSizes
 
 GATE = "gate"
@@ -80,6 +80,8 @@ class GateRisk(Risk):
 
     judged: ClassVar[tuple[str, ...]] = ("linkage", "smallest", "attacks", "differencing")
     shares: ClassVar[tuple[str, ...]] = ("linkage", "attacks", "differencing")
+    headlines: ClassVar[Sequence[Headline]] = ()
+    """A page has words of its own for it, with its columns."""
     unreported: ClassVar[tuple[str, ...]] = ("limits",)
     exhibits: ClassVar[Mapping[str, Exhibit]] = {
         "columns": Exhibit("text", "known to the intruder"),

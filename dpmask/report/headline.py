@@ -14,28 +14,12 @@ from dpmask.measures.risk.exposed import GivenAway
 from dpmask.report.glossary import GlossaryEntry, field_term, measure_term
 from dpmask.report.rules import limit_of, rules_about
 from dpmask.report.svg_parts import share_text
-from dpmask.results import MORE_LOSS, MORE_RISK
+from dpmask.results import MORE_LOSS, MORE_RISK, WP216, Headline
 
 GATE = "gate"
-_LINKED = {
-    "distance_linkage": "of records can be linked to their own by the strongest intruder",
-    "probabilistic_linkage": "of records can be linked to their own by the columns that agree",
-    "rank_linkage": "of records can be linked to their own by the ranks of their values",
-}
-_LEARNED = {
-    "attribute_inference": ("rate", "of persons' sensitive values can be read off the nearest released record"),
-    "interval_disclosure": ("rate", "of the values lie close to the value that is released for them"),
-    "groups": ("inferred", "of records are in groups that give a sensitive value away"),
-    "known_records": ("rate", "of other people's values are recovered by an intruder who knows some records"),
-    "noise_filter": ("disclosed", "of the values are disclosed once the noise is filtered out"),
-    "residual_linkage": ("disclosed", "of the values are predicted closely by the release's own regression"),
-    "differencing": ("rate", "more is shown by all releases of the series together than by each alone"),
-}
-_WP216 = "Article 29 Working Party 2014, Opinion 05/2014 on anonymisation techniques (WP216)"
 _NAMED = 12
 """Columns that a card names."""
 _NOT_MEASURED = "not measured"
-_AUTOMATIC = "consistency"
 
 
 class HeadNumber(NamedTuple):
@@ -72,26 +56,30 @@ def _found(measures: Sequence[Any], policy: Sequence[Any]) -> HeadNumber:
         texts = [f"{text}{share_text(guessing)}.", _smallest(gate.judged["smallest"], gate.values.get("quasi") or [])]
         entry = _term("linkage", gate)
     else:
-        linked = [one for one in measures if one.measure in _LINKED and one.judged.get("rate") is not None]
+        linked = _leading(measures, "linked")
         if not linked:
             return HeadNumber(question, words, _NOT_MEASURED, "No attack by linkage was measured.", None)
-        worst = max(linked, key=lambda one: one.judged["rate"])
-        name, rate = f"{worst.name}.rate", worst.judged["rate"]
-        guessing = worst.values["guessing"]
-        texts = [f"{_LINKED[worst.measure]}; guessing finds {share_text(guessing)}."]
-        groups = next((one for one in measures if one.measure == "groups"), None)
-        texts += [_smallest(groups.judged["smallest"], [])] if groups is not None else []
-        entry = _term("rate", worst)
-    households = next((one for one in measures if one.measure == "households"), None)
-    if households is not None:
-        texts.append(
-            f"An intruder who knows all members finds {share_text(households.judged['rate'])} of the households."
-        )
+        rate, worst, head = max(linked, key=lambda item: item[0])
+        name, guessing = f"{worst.name}.{head.number}", worst.values["guessing"]
+        texts = [f"{head.text}; guessing finds {share_text(guessing)}."]
+        texts += [_smallest(int(size), [how.text]) for size, _, how in _leading(measures, "alike")[:1]]
+        entry = _term(head.number, worst)
+    texts += [how.text.format(share_text(found)) for found, _, how in _leading(measures, "beside")[:1]]
     return _with_rule(HeadNumber(question, words, "", " ".join(texts), None, entry, rate, name), policy)
 
 
+def _leading(measures: Sequence[Any], kind: str) -> list[tuple[float, Any, Headline]]:
+    """The numbers of measures that may stand first, of one kind: each with its measure and its words."""
+    return [
+        (one.judged[head.number], one, head)
+        for one in measures
+        for head in one.headlines
+        if head.kind == kind and one.judged.get(head.number) is not None
+    ]
+
+
 def _smallest(smallest: int, quasi: Sequence[str]) -> str:
-    about = f"in {_some(quasi)}" if quasi else "in their quasi-identifiers"
+    about = f"in {_some(quasi or ['their quasi-identifiers'])}"
     if smallest <= 1:
         return f"Some records are alone {about}: they can be singled out."
     return f"At least {smallest:,} records are alike {about}."
@@ -99,14 +87,9 @@ def _smallest(smallest: int, quasi: Sequence[str]) -> str:
 
 def _learned(measures: Sequence[Any], policy: Sequence[Any], learned: GivenAway | None) -> HeadNumber:
     question, words = "What could be learned", "Inference"
-    found = [
-        (one.judged[field], one, field, text)
-        for one in measures
-        for field, text in [_LEARNED.get(one.measure, ("", ""))]
-        if one.judged.get(field) is not None
-    ]
+    found = _leading(measures, "learned")
     if found:
-        rate, one, field, text = max(found, key=lambda item: item[0])
+        rate, one, (_, field, text) = max(found, key=lambda item: item[0])
         guessing = one.values.get("guessing") if field in one.shares else None
         beside = f"; {share_text(guessing)} without the release or by chance." if guessing is not None else "."
         number = HeadNumber(question, words, "", text + beside, None, _term(field, one), rate, f"{one.name}.{field}")
@@ -122,7 +105,7 @@ def _learned(measures: Sequence[Any], policy: Sequence[Any], learned: GivenAway 
             "Share of sensitive values that are within 5 % of a standard deviation of the value released for them, or, "
             "of categories, released as they are: what is learned of a person whose row is found.",
             MORE_RISK,
-            _WP216,
+            WP216,
         )
         return HeadNumber(question, words, share_text(learned.own), text, None, entry, learned.own, "own_row")
     text = "No measure of inference was taken; interval_disclosure and attribute_inference are such."
@@ -132,7 +115,7 @@ def _learned(measures: Sequence[Any], policy: Sequence[Any], learned: GivenAway 
 def _lost(measures: Sequence[Any], policy: Sequence[Any], steps: Sequence[Any]) -> HeadNumber:
     question, words = "What was lost", "Utility"
     losses = sorted((one for one in measures if one.lost and one.judged), key=lambda one: one.larger_is_better)
-    asked = [one for one in losses if one.measure != _AUTOMATIC]
+    asked = [one for one in losses if not one.automatic]
     if asked:
         return _with_rule(_loss(question, words, asked[0]), policy)
     own = [(step.figures["loss"], step) for step in steps if step.figures and step.about and "loss" in step.figures]
@@ -150,7 +133,7 @@ def _lost(measures: Sequence[Any], policy: Sequence[Any], steps: Sequence[Any]) 
 
 def _rank(one: Any) -> tuple[bool, bool]:
     """Losses before agreements, and those that a job asks for before those that every job takes."""
-    return one.measure == _AUTOMATIC, one.larger_is_better
+    return one.automatic, one.larger_is_better
 
 
 def _loss(question: str, words: str, one: Any) -> HeadNumber:

@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from dpmask.job.outcome import About, MeasureOutcome, RuleOutcome
+from dpmask.measures import MEASURES, find_measure
 from dpmask.measures.risk.exposed import GivenAway
+from dpmask.release.gate import GateRisk
 from dpmask.report.headline import public_numbers, three_numbers, verdict
 
 ABOUT = About(definition="What it is, in words.", direction="Larger is worse.", source="nobody")
@@ -13,10 +15,11 @@ ABOUT = About(definition="What it is, in words.", direction="Larger is worse.", 
 
 def measure(name, *, lost=False, better=False, values=None, **judged):
     shares = [] if lost else list(judged)
+    known = find_measure(name).result if name in MEASURES else GateRisk
     found = {"guessing": 0.001, "attacked": 100, **judged, **(values or {})}
     return MeasureOutcome(
         name=name, measure=name, public=lost, judged=judged, values=found, explanation=f"{name} was found.", about=ABOUT,
-        lost=lost, larger_is_better=better, shares=shares,
+        lost=lost, larger_is_better=better, shares=shares, automatic=known.automatic, headlines=list(known.leading()),
     )  # fmt: skip
 
 

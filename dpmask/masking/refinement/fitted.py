@@ -65,6 +65,14 @@ class FittedRefinement(FittedMethod):
         return PreservedClusters(source, self.method.guide["algorithm"])
 
     @property
+    def series_cuts(self) -> Mapping[str, Mapping[str, Any]] | None:
+        """The cut and the tree of each column."""
+        if self.dropped is not None or self.cells is not None:
+            return None
+        found = {name: one for name, one in self.frozen.items() if one is not None}
+        return found if len(found) == len(self.frozen) else None
+
+    @property
     def steps(self) -> tuple[RefinementStep, ...]:
         """The refinements in their order: attribute, value, score, smallest group after it."""
         return self.figures.steps

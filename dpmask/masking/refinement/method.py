@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
@@ -163,6 +163,7 @@ class TopDownRefinement(Method[FittedRefinement]):
     household: str | None = None
 
     figures: ClassVar[type[Figures]] = Figures
+    counted_in_series: ClassVar[bool] = True
     series: ClassVar[Series | None] = None
     """The earlier releases of a series, if it is ``after`` any."""
 
@@ -211,6 +212,12 @@ class TopDownRefinement(Method[FittedRefinement]):
         return [one.columns for one in self.requirements if one.known is None and one.of == RECORDS]
 
     @property
+    def group_requirements(self) -> Sequence[Requirement]:
+        """All of them."""
+        found: Sequence[Requirement] = self.requirements
+        return found
+
+    @property
     def judged(self) -> tuple[str, ...]:
         """The figures that a policy may name: those of models only where a requirement has them."""
         models = {model.model for one in self.requirements for model in one.models}
@@ -257,7 +264,7 @@ class TopDownRefinement(Method[FittedRefinement]):
         """Columns of bounds, and those they come from."""
         return {name: column for column in self.domains for name in added_names(column, self.intervals)}
 
-    def after(self, series: Series) -> TopDownRefinement:
+    def after(self, series: Series) -> Self:
         """The same as the next release of a series: what earlier ones show besides must leave k records, too."""
         check_series(self, series)
         found = copy(self)

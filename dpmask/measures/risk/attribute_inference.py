@@ -32,7 +32,7 @@ from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
-from dpmask.results import MORE_RISK, RATE, Interval, Risk, Term
+from dpmask.results import MORE_RISK, RATE, Headline, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import floats, is_numeric, require_numeric
 from dpmask.table.encoders.value_codes import KeyEncoder, value_encoders
@@ -55,6 +55,9 @@ class AttributeInference(Risk):
     excess: float
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "excess")
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("learned", "rate", "of persons' sensitive values can be read off the nearest released record"),
+    ]
     about: ClassVar[Term] = Term(
         "The share of persons whose sensitive value is that of the masked record nearest to them; excess is what "
         "their own record adds to that.",

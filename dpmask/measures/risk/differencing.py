@@ -47,7 +47,7 @@ from dpmask.kernels.keys import RowKeys, grouped, new_keys
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
-from dpmask.results import MORE_RISK, RATE, Exhibit, Risk, Term
+from dpmask.results import MORE_RISK, RATE, Exhibit, Headline, Risk, Term
 from dpmask.table.beside import beside as side_by_side
 from dpmask.table.checks import require_finite, require_spread
 from dpmask.table.columns import floats, require_known, require_numeric
@@ -73,6 +73,9 @@ class Differencing(Risk):
     new: float
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "gained", "totals", "intersected", "new")
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("learned", "rate", "more is shown by all releases of the series together than by each alone"),
+    ]
     exhibits: ClassVar[Mapping[str, Exhibit]] = dict.fromkeys(judged[1:], Exhibit("share"))
     about: ClassVar[Term] = Term(
         "What several releases of the same people show together that none shows alone: the worst of four attacks, by "

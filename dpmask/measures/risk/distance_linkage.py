@@ -52,7 +52,7 @@ from dpmask.measures.risk.linkage_metrics import Learnt, first_columns, first_pa
 from dpmask.measures.risk.linkage_one_to_one import OneToOne, assigned_share, one_to_one
 from dpmask.measures.risk.linkage_values import Points, Ranges, Values, categories
 from dpmask.parameters import require_columns, require_integer
-from dpmask.results import MORE_RISK, RATE, Exhibit, Interval, Risk, Term
+from dpmask.results import MORE_RISK, RATE, Exhibit, Headline, Interval, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
 from dpmask.table.columns import is_category, is_numeric, require_known
 from dpmask.table.encoders.interval import is_ordered, numbers
@@ -122,6 +122,9 @@ class LinkageRisk(Risk):
         "rate", "euclidean", "by_known", "mahalanobis", "joint", "ranks", "assignment",
     )  # fmt: skip
     shares: ClassVar[tuple[str, ...]] = judged
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("linked", "rate", "of records can be linked to their own by the strongest intruder"),
+    ]
     unreported: ClassVar[tuple[str, ...]] = ("parts", "sampled", "assignment_error", "riskiest", "compared")
     exhibits: ClassVar[Mapping[str, Exhibit]] = {
         "contributions": Exhibit("numbers", "How much the joint rate falls without a column, among few records"),

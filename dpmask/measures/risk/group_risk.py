@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from dpmask.kernels.groups import Groups, Spread
 from dpmask.measures.risk.group_counts import BothGroups, MatchedGroups
-from dpmask.results import LESS_RISK, MORE_RISK, Risk, Term
+from dpmask.results import LESS_RISK, MORE_RISK, Headline, Risk, Term
 from dpmask.table.matching import MatchedRecords
 from dpmask.table.requirement_counts import CountedRequirement
 
@@ -58,6 +58,10 @@ class GroupRisk(Risk):
         "unmet",
     )
     shares: ClassVar[tuple[str, ...]] = ("prosecutor", "journalist")
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("alike", "smallest", "their quasi-identifiers"),
+        Headline("learned", "inferred", "of records are in groups that give a sensitive value away"),
+    ]
     about: ClassVar[Term] = Term(
         "Groups of records with the same quasi-identifiers: the smallest one, those of one record, records in "
         "groups below k, and what a group gives away of its members' sensitive values.",

@@ -34,7 +34,7 @@ from dpmask.measures.measure import Measure, timed
 from dpmask.measures.risk.distance_linkage import LinkageRisk, distance_linkage
 from dpmask.measures.risk.group_counts import released_labels
 from dpmask.measures.risk.known_members import MOST_MEMBERS, KnownMembers, WideHouseholds, side_by_side
-from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
+from dpmask.results import LESS_RISK, MORE_RISK, RATE, Headline, Interval, Risk, Term
 from dpmask.table.arrays import table_of_arrays
 from dpmask.table.columns import is_category, is_numeric, require_known
 from dpmask.table.grouping import GroupSizes, merged_sizes, targets_for
@@ -65,6 +65,9 @@ class HouseholdRisk(Risk):
     judged: ClassVar[tuple[str, ...]] = ("rate", "risk", "smallest", "uniques", "prosecutor")
     shares: ClassVar[tuple[str, ...]] = ("rate", "risk", "uniques", "prosecutor")
     unreported: ClassVar[tuple[str, ...]] = ("limits",)
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("beside", "rate", "An intruder who knows all members finds {} of the households."),
+    ]
     about: ClassVar[Term] = Term(
         "What an intruder who knows all members of a household finds by all of them at once.",
         MORE_RISK,

@@ -49,7 +49,7 @@ from dpmask.kernels.intervals import (
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.warm_up import ORDER
 from dpmask.measures.measure import Measure, timed
-from dpmask.results import MORE_RISK, RATE, Exhibit, Risk, Term
+from dpmask.results import MORE_RISK, RATE, Exhibit, Headline, Risk, Term
 from dpmask.table.checks import require_finite, require_spread
 from dpmask.table.pairs import masked_name, pair_numbers
 from dpmask.table.quantiles import quantiles, sampled_splitters, value_positions
@@ -76,6 +76,9 @@ class IntervalDisclosure(Risk):
         ("by_sd", "by_rank", "joint", "joint_by_masked_sd"), Exhibit("share")
     )
     judged: ClassVar[tuple[str, ...]] = ("rate", "by_sd", "by_rank", "joint", "joint_by_masked_sd")
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("learned", "rate", "of the values lie close to the value that is released for them"),
+    ]
     about: ClassVar[Term] = Term(
         "The share of original values inside an interval around their masked value, by standard deviation or by "
         "rank, averaged over widths of 1 to 10 % and over the columns; rate is the larger of the two.",

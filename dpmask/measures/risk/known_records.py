@@ -34,7 +34,7 @@ from dpmask.kernels.linkage.recovery import MAPS, Recovered, mean_of, recovered_
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.measures.measure import Measure, require_integers, timed
-from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
+from dpmask.results import LESS_RISK, MORE_RISK, RATE, Headline, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.pairs import POSITION, pair_numbers
 from dpmask.table.table import Frame
@@ -60,6 +60,9 @@ class KnownRecords(Risk):
     judged: ClassVar[tuple[str, ...]] = ("rate", "records", "top", "error")
     shares: ClassVar[tuple[str, ...]] = ("rate", "records", "top")
     unreported: ClassVar[tuple[str, ...]] = ("rates",)
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("learned", "rate", "of other people's values are recovered by an intruder who knows some records"),
+    ]
     about: ClassVar[Term] = Term(
         "The share of other people's values that an intruder who knows some records recovers within a tolerance, by "
         "the best of a rotation, a linear map, memberships and rotated memberships fitted to the known ones.",

@@ -43,7 +43,7 @@ from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.measures.risk.known_strata import KnownStrata, known_zeros, pair_with_strata
 from dpmask.measures.risk.noise_values import NoisyValues, apart, noise_units, noisy_values, patterns
-from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
+from dpmask.results import LESS_RISK, MORE_RISK, RATE, Headline, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import require_numeric
 from dpmask.table.pairs import POSITION, masked_name
@@ -73,6 +73,9 @@ class FilteredNoise(Risk):
         "rate", "disclosed", "error", "linked_unfiltered", "disclosed_unfiltered", "error_unfiltered",
     )  # fmt: skip
     shares: ClassVar[tuple[str, ...]] = ("rate",)
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("learned", "disclosed", "of the values are disclosed once the noise is filtered out"),
+    ]
     about: ClassVar[Term] = Term(
         "What an intruder who knows the size of additive noise learns once it is filtered out: records linked, values "
         "disclosed, and the error that is left.",

@@ -48,7 +48,7 @@ from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, 
 from dpmask.kernels.order.bins import bin_count, binned
 from dpmask.kernels.warm_up import ORDER, KernelUse
 from dpmask.measures.measure import Measure, timed
-from dpmask.results import MORE_RISK, RATE, Risk, Term
+from dpmask.results import MORE_RISK, RATE, Headline, Risk, Term
 from dpmask.table.checks import empty_column
 from dpmask.table.columns import require_numeric
 from dpmask.table.encoders.interval import quantile_edges
@@ -69,6 +69,9 @@ class ProbabilisticLinkage(Risk):
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "estimated")
     shares: ClassVar[tuple[str, ...]] = judged
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("linked", "rate", "of records can be linked to their own by the columns that agree"),
+    ]
     about: ClassVar[Term] = Term(
         "The share of originals linked to their own masked record by the largest Fellegi-Sunter weight of the "
         "columns that agree, values in 20 quantile bins of the original; ties share.",

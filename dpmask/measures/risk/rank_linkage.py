@@ -53,7 +53,7 @@ from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.measures.risk.distance_linkage import DistanceLinkage, compared_values
 from dpmask.measures.risk.known_strata import KnownStrata, known_zeros, pair_with_strata
 from dpmask.measures.risk.linkage_values import Points, Values
-from dpmask.results import MORE_RISK, RATE, Interval, Risk, Term
+from dpmask.results import MORE_RISK, RATE, Headline, Interval, Risk, Term
 from dpmask.table.columns import floats, require_numeric
 from dpmask.table.label_sets import LabelSets
 from dpmask.table.pairs import POSITION, masked_name
@@ -78,6 +78,9 @@ class RankLinkage(Risk):
 
     judged: ClassVar[tuple[str, ...]] = ("rate", "likeliest", "windows")
     shares: ClassVar[tuple[str, ...]] = ("rate", "likeliest", "windows")
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("linked", "rate", "of records can be linked to their own by the ranks of their values"),
+    ]
     about: ClassVar[Term] = Term(
         "The share of persons whose masked record is found by the ranks of their values, by an intruder who knows how "
         "far rank swapping moves values.",

@@ -45,7 +45,7 @@ from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.measures.risk.refitted_models import RefittedModels, refit
-from dpmask.results import LESS_RISK, MORE_RISK, RATE, Interval, Risk, Term
+from dpmask.results import LESS_RISK, MORE_RISK, RATE, Headline, Interval, Risk, Term
 from dpmask.table.columns import floats, is_numeric, require_numeric
 from dpmask.table.distinct_rows import distinct_rows
 from dpmask.table.encoders.base import NumberEncoder
@@ -78,6 +78,9 @@ class ResidualLinkage(Risk):
         "rate", "residuals", "predictions", "as_released", "disclosed", "error", "error_of_best",
     )  # fmt: skip
     shares: ClassVar[tuple[str, ...]] = ("rate", "residuals", "predictions")
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("learned", "disclosed", "of the values are predicted closely by the release's own regression"),
+    ]
     about: ClassVar[Term] = Term(
         "What an intruder learns who knows that values are predictions of a regression, refits it and subtracts it: "
         "records linked, and values that are predicted well.",

@@ -89,6 +89,7 @@ class Consistency(Loss):
 
     public: ClassVar[bool] = False
     first: ClassVar[bool] = True
+    automatic: ClassVar[bool] = True
     judged: ClassVar[tuple[str, ...]] = (
         "value", "zeros_lost", "zeros_new", "missing_lost", "missing_new", "rules_broken",
     )  # fmt: skip
