@@ -25,7 +25,7 @@ import numba  # noqa: E402
 from llvmlite import ir  # noqa: E402
 from llvmlite.binding import get_host_cpu_features  # noqa: E402
 from numba import types  # noqa: E402
-from numba.core import entrypoints, typed_passes, untyped_passes  # noqa: E402
+from numba.core import cgutils, entrypoints, typed_passes, untyped_passes  # noqa: E402
 from numba.core.codegen import CPUCodeLibrary, JITCodeLibrary  # noqa: E402
 from numba.core.compiler import CompilerBase, DefaultPassBuilder  # noqa: E402
 from numba.core.compiler_machinery import register_pass  # noqa: E402
@@ -259,6 +259,23 @@ def bits_of(_: Any, number: Any) -> Any:
 def from_bits(_: Any, bits: Any) -> Any:
     """The double with these 64 bits."""
     return types.float64(types.uint64), lambda _, builder, __, values: builder.bitcast(values[0], ir.DoubleType())
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def prefetch(_: Any, array: Any, row: Any, column: Any) -> Any:
+    """Have the processor bring an element of a matrix, and its neighbours, near: a later load need not wait for it."""
+    return types.void(array, row, column), _prefetch
+
+
+def _prefetch(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind, (array, *at) = signature.args[0], values
+    matrix = context.make_array(kind)(context, builder, array)
+    element = cgutils.get_item_pointer(context, builder, kind, matrix, at, wraparound=False)
+    place, number = builder.bitcast(element, ir.IntType(8).as_pointer()), ir.IntType(32)
+    form = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+    fetch = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0i8")
+    builder.call(fetch, [place, number(0), number(3), number(1)])  # to read, into the nearest cache
+    return context.get_dummy_value()
 
 
 def plain(values: NDArray[np.float64]) -> NDArray[np.float64]:

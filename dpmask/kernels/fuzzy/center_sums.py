@@ -29,6 +29,7 @@ from dpmask.kernels.fuzzy.tiles import (
     load,
     new_tile,
     nothing_missing,
+    prefetch_tile,
     scale_shares,
     separate_missing,
 )
@@ -225,7 +226,10 @@ def sum_block(model: str, partial: bool) -> Any:
             counted += separate(records, seen, lines, count)
             total = _plus(total, lines)
             for start in range(len(centers)):
-                distances(records, seen, lines, centers[start], shares)
+                for i in range(0, shares.shape[0], 2):
+                    if start == 0:
+                        prefetch_tile(block, first + ROWS, i // 2, shares.shape[0] // 2)
+                    distances(records, seen, lines, centers[start, i : i + 2], shares[i : i + 2])
                 if noting and nearest.size > 0:
                     _note_nearest(shares, clusters, count, nearest)
                 shares_of(records, seen, lines, shares, centers[start], clusters, exponent, powered)
@@ -282,7 +286,8 @@ def _find_memberships(model: str, partial: bool) -> Any:
             distances(records, seen, lines, centers, shares)
             shares_of(records, seen, lines, shares, centers, clusters, exponent, powered)
             for i in range(clusters):
+                found = result[i, first:]
                 for k in range(count):
-                    result[i, first + k] = shares[i, k] * (1.0 / lines[TOTAL, k])
+                    found[k] = shares[i, k] * (1.0 / lines[TOTAL, k])
 
     return find_memberships

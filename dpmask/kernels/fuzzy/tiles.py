@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmask.kernels.arrays import Floats
-from dpmask.kernels.compile import compiled
+from dpmask.kernels.compile import compiled, prefetch
 
 ROWS = 128
+_LINE = 8
+"""Numbers that a processor brings from memory at once."""
 WEIGHT, FACTOR, TOLERANCE, NEAREST, RATIO, POWER, TOTAL, SCALE, OBJECTIVE, REACH, SIZE, MOVING, CHANGE = range(13)
 """The lines of a tile: record weights, 0 behind the end of the block; columns / observed columns; kappa; min_i d_ik;
 r_ik and powers of it for one i; sum_i q_ik; what turns shares into u_ik^m, times the record's weight; the record's part
@@ -56,16 +58,30 @@ def load(block: Floats, first: int, weights: Floats, records: Floats, lines: Flo
     count = block.shape[1] - first
     count = count if count < ROWS else ROWS
     for s in range(block.shape[0]):
+        values = block[s, first:]  # an index like first + k might be negative, and no vector is loaded from there
         for k in range(count):
-            records[s, k] = block[s, first + k]
+            records[s, k] = values[k]
         for k in range(count, ROWS):
             records[s, k] = 0.0
     for k in range(ROWS):
         lines[WEIGHT, k] = 1.0 if k < count else 0.0
+    own = weights[first:]
     if weights.size > 0:
         for k in range(count):
-            lines[WEIGHT, k] = weights[first + k]
+            lines[WEIGHT, k] = own[k]
     return count
+
+
+@compiled(part=True)
+def prefetch_tile(block: Floats, first: int, part: int, parts: int) -> None:
+    """Have one of so many parts of the records from `first` on brought near, while others are worked on.
+
+    All parts at once would be more than a processor can wait for beside its work.
+    """
+    if first + ROWS <= block.shape[1]:
+        for s in range(block.shape[0] * part // parts, block.shape[0] * (part + 1) // parts):
+            for k in range(0, ROWS, _LINE):
+                prefetch(block, s, first + k)
 
 
 @compiled(part=True)
