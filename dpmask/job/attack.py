@@ -12,6 +12,8 @@ from dpmask.job.evaluate import POSITION, Pairing, intervals_of, label_sets_of, 
 from dpmask.job.gate import comparable_columns
 from dpmask.job.measures import takers
 from dpmask.job.several_releases import PairedRelease, several_attacks
+from dpmask.lake.access import require_access
+from dpmask.lake.storage import Place
 from dpmask.masking.claims import suppressed_columns
 from dpmask.masking.method import Method
 from dpmask.masking.of_households import method_of_step
@@ -66,6 +68,8 @@ def attack(
 
     With ``others``, releases of the same people and what each is paired by, also those by all of them together.
     """
+    for lake in (release, register, *(url for url, _ in others)):
+        require_access(Place(lake), writing=False)
     original = read_lake(register, block_rows=block_rows)
     if others and any(by in original.schema.names for by in (paired_by, *(by for _, by in others))):
         raise JobError(f"--with: releases are compared in the order of the register, not by a column. {_FOLDERS}")

@@ -70,6 +70,8 @@ class Plan:
     """By step, the columns whose zeros it would keep by itself, as many of the first records have them."""
     weights: Sequence[PlannedWeight]
     """What each released weight reveals."""
+    warnings: Sequence[str]
+    """What a run would warn of before it masks anything."""
     nulls: Mapping[str, int | None]
     """Columns with missing values, and how many, where the footers say it."""
     values_checked: bool
@@ -145,6 +147,7 @@ def plan(job: Job, *, overwrite: bool = False, trial: bool = False) -> Plan:
         column_table=columns,
         zeros_kept=kept_zeros(job, columns),
         weights=weight_table(job, records),
+        warnings=lake.warnings(),
         nulls=nulls,
         values_checked=checked,
         memory_per_thread_mb=round((_BLOCKS_IN_MEMORY + filtered) * size / 1e6),

@@ -12,6 +12,7 @@ from dpmask.job.account import measure_outcome
 from dpmask.job.measures import named_columns, takers
 from dpmask.job.outcome import MeasureOutcome
 from dpmask.job.prepare import check_writable
+from dpmask.lake.access import require_access
 from dpmask.lake.listing import MANIFEST, glob_root
 from dpmask.lake.storage import Place
 from dpmask.masking.claims import suppressed_columns
@@ -133,6 +134,8 @@ def evaluate(
     released labels stand for is read from the manifest of the release that ``cuts`` names, or that ``masked`` is. With
     ``report``, all of it is also written to that place as one HTML page.
     """
+    for lake in (original, masked):
+        require_access(Place(lake), writing=False)
     sets = label_sets_of(masked, cuts)
     if report is not None:
         check_writable(Place(report.rpartition("/")[0] or "."))  # before anything is measured

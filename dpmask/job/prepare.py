@@ -179,6 +179,8 @@ def check_access(job: Job) -> None:
     for source in job.file.source:
         require_access(Place(source), writing=False)
     for place in (target, private):
+        if place.full_url.startswith("memory:"):
+            raise JobError(f"{place.url}: what is in memory is gone when dpmask ends. Give a folder, or a store.")
         require_access(place, writing=True)
 
 

@@ -203,7 +203,8 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
         methods = prepared.job.methods if series is None else series.methods
         table, fitted = fitted_steps(prepared, draws, methods)
         folder = _staging_folder(prepared.job, own, table, draws.subkey("order"))
-        warned = [warning for step in fitted if not step.reused for warning in step.warnings()]
+        warned = prepared.lake.warnings()
+        warned += [warning for step in fitted if not step.reused for warning in step.warnings()]
         warned += [] if series is None else series.warnings(fitted)
         this.recorder.add(warnings=warned)
         found = _comparison(prepared, table, fitted) if compared else None

@@ -25,7 +25,8 @@ def require_access(place: Place, *, writing: bool) -> None:
     if writing and protocol in _READ_ONLY:
         raise JobError(f"{place.url}: {protocol}:// can only be read. Give a folder, or a store such as s3://.")
     try:
-        place.fs.exists(place.path)
+        if not place.fs.exists(place.path) and protocol in _READ_ONLY:
+            _ask_server(place)
         if writing and hasattr(place.fs, "call_s3"):
             _try_to_put(place)
     except Exception as error:
@@ -33,6 +34,15 @@ def require_access(place: Place, *, writing: bool) -> None:
             raise _no_store(place, error) from None
         with storage_errors(place, writing=writing):
             raise
+
+
+def _ask_server(place: Place) -> None:
+    """Raise what stood in the way, if no server answers: to its client a file is just not there then."""
+    try:
+        place.fs.info(place.path)
+    except FileNotFoundError as error:
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
 
 
 def _try_to_put(folder: Place) -> None:

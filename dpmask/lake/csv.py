@@ -82,7 +82,7 @@ def _parse(place: Place, data: bytes, schema: Any, dialect: Dialect) -> Any:
 
 
 def _unpacked(place: Place, data: bytes) -> bytes:
-    kind = next((kind for ending, kind in _COMPRESSIONS.items() if place.path.endswith(ending)), None)
+    kind = next((kind for ending, kind in _COMPRESSIONS.items() if place.path.lower().endswith(ending)), None)
     if kind is None:
         return data
     try:

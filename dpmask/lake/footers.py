@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from dpmask.errors import InputError, JobError, printable
 from dpmask.lake import csv
 from dpmask.lake.filters import RowFilter
-from dpmask.lake.listing import CSV, ListedFile, Listing, hive_kind, hive_level, is_whole, list_files, name_in
+from dpmask.lake.listing import CSV, ListedFile, Listing, hive_kind, hive_level, is_kind, is_whole, list_files, name_in
 from dpmask.lake.storage import Place, read_ranges
 from dpmask.lake.table_log import TableLog
 
@@ -90,9 +90,16 @@ def is_empty_range(value: Any) -> bool:
     return value is _EMPTY
 
 
+class Sources(NamedTuple):
+    """The data files of all sources, and the URLs of Parquet and CSV files that are no data by rule."""
+
+    files: list[DataFile]
+    ignored: tuple[str, ...] = ()
+
+
 def find_sources(
     sources: Sequence[str], dialect: csv.Dialect, where: RowFilter | None = None, version: int | None = None
-) -> list[DataFile]:
+) -> Sources:
     """The data files of all sources, one source after the other. They lie in one store, and no file is there twice.
 
     With ``where``, those in folders that may hold such rows; of others not even the footer is read. ``version`` is
@@ -104,7 +111,9 @@ def find_sources(
         raise JobError(f"{other.url}: lies in another kind of store than {places[0].url}. Bring the sources together.")
     found = [find_files(place, dialect, where, version) for place in places]
     files = [
-        file._replace(name=name_in(sources, number, file.name)) for number, some in enumerate(found) for file in some
+        file._replace(name=name_in(sources, number, file.name))
+        for number, some in enumerate(found)
+        for file in some.files
     ]
     if not files and where:
         raise InputError(f"{', '.join(place.url for place in places)}: no file is in a folder where {where.text}.")
@@ -113,22 +122,23 @@ def find_sources(
     twice = next((url for url, times in Counter(file.url for file in files).items() if times > 1), None)
     if twice is not None:
         raise JobError(f"{Place(twice).url}: two sources have it, and its records would count twice. Name it once.")
-    return files
+    return Sources(files, tuple(name for some in found for name in some.ignored))
 
 
 def find_files(
     source: Place, dialect: csv.Dialect, where: RowFilter | None = None, version: int | None = None
-) -> list[DataFile]:
+) -> Sources:
     """Every data file of a folder, a glob, a single file or a table, in the order of their names, with its footer read.
 
     Footers are read once, many at a time. ``dialect`` is that of CSV files.
     """
     listing = list_files(source, where, version)
     listed, filtered = listing.files, where.columns if where else ()
-    if listed and listed[0].name.endswith(CSV):
-        return [_csv_file(listing, one, dialect) for one in listed]
+    ignored = tuple((listing.root / name).url for name in listing.ignored)
+    if listed and is_kind(listed[0].name, CSV):
+        return Sources([_csv_file(listing, one, dialect) for one in listed], ignored)
     groups = (listed[start : start + _AT_ONCE] for start in range(0, len(listed), _AT_ONCE))
-    return [file for some in groups for file in _parquet_files(listing, some, filtered)]
+    return Sources([file for some in groups for file in _parquet_files(listing, some, filtered)], ignored)
 
 
 def _csv_file(listing: Listing, listed: ListedFile, dialect: csv.Dialect) -> DataFile:

@@ -24,6 +24,7 @@ from dpmask.engine.tasks import Block
 from dpmask.errors import InputError, JobError, TargetError
 from dpmask.kernels import census, tax_units
 from dpmask.kernels.arrays import Flags, Floats, Integers
+from dpmask.lake.access import require_access
 from dpmask.lake.reading import open_parquet
 from dpmask.lake.storage import Place
 
@@ -154,9 +155,11 @@ def generate_lake(
     wanted = _Census(rows, files, seed, nulls, kind)
     key = make_key(_WHO, seed=seed).subkey(kind)
     place = Place(target)
+    require_access(place, writing=False)
     leftovers = _leftovers(place, wanted)
     if leftovers is None:
         return Generated(target, rows, files, fresh=False)
+    require_access(place, writing=True)
     place.remove(leftovers)
     firsts = [rows * number // files for number in range(files + 1)]
     blocks = [

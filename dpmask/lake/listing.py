@@ -54,6 +54,8 @@ class Listing(NamedTuple):
     """What the log of a table says, if it is one."""
     kinds: Mapping[str, Any] = MappingProxyType({})
     """Of a release: the types of the keys of its Hive folders, as its manifest has them."""
+    ignored: tuple[str, ...] = ()
+    """Parquet and CSV files that are no data by rule, as their names, or those of their folders, begin with _ or ."""
 
     def kind(self, key: str) -> Any:
         """The type of a key of its Hive folders."""
@@ -80,28 +82,47 @@ def list_files(source: Place, where: RowFilter | None = None, version: int | Non
     """The lake's folder and its data files, in the order of their names; a table's as its log has them.
 
     No file is passed over in silence: names that begin with _ or . are no data by rule, any other file is data or an
-    error. A glob, or a file, names data: without a known ending it is read as Parquet.
+    error. A glob, or a file, names data: without a known ending it is read as Parquet; a file, whatever its name.
     """
     found, root, chosen = _found(source)
     released = _released(root / MANIFEST) if MANIFEST in found else None
     log = None if released else _log(source, root, found, chosen, version)
     if log is not None:
         return _of_table(root, log, where)
-    names = sorted(name for name in found if not any(part[0] in "_." for part in name.split("/")))
+    names = sorted(name for name in found if (root / name).path == source.path or not _is_hidden(name))
+    ignored = () if released else tuple(sorted(name for name in {*found} - {*names} if is_kind(name, PARQUET + CSV)))
     names = released.names if released else names
     if not names:
-        raise InputError(f"{source.url}: holds no .parquet or .csv file.")
+        hidden = f" but for {shown_ignored(ignored)}" if ignored else ""
+        raise InputError(f"{source.url}: holds no .parquet or .csv file{hidden}.")
     folders = [dict(hive_level(part) for part in name.split("/")[:-1] if "=" in part) for name in names]
-    listing = Listing(root, [], _whole_keys(folders), kinds=released.kinds if released else {})
+    kinds = released.kinds if released else {}
+    listing = Listing(root, [], _whole_keys(folders), kinds=kinds, ignored=ignored)
     if where:
         kinds = {key: listing.kind(key) for folder in folders for key in folder}
         names = [name for name, met in zip(names, where.of_folders(kinds, folders), strict=True) if met]
-    unknown = [name for name in names if not name.endswith((*PARQUET, *CSV))]
+    unknown = [name for name in names if not is_kind(name, PARQUET + CSV)]
     if unknown and not (chosen and all("." not in posixpath.basename(name) for name in unknown)):
         raise _no_data(source, unknown)
-    if len({name.endswith(CSV) for name in names}) > 1:
+    if len({is_kind(name, CSV) for name in names}) > 1:
         raise InputError(f"{source.url}: holds Parquet and CSV files together. Point to one kind, with a glob.")
     return listing._replace(files=[_listed(root, name, found.get(name)) for name in names])
+
+
+def is_kind(name: str, endings: tuple[str, ...]) -> bool:
+    """Whether a file's name has one of these endings, in small letters or capitals."""
+    return name.lower().endswith(endings)
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part[0] in "_." for part in name.split("/"))
+
+
+def shown_ignored(names: Sequence[str]) -> str:
+    """Files that are no data by rule, in words."""
+    many = len(names) > 1
+    more = f" and {len(names) - 1} more, which are" if many else ", which is"
+    return f"{printable(names[0], 200)}{more} ignored: names that begin with _ or a dot are no data"
 
 
 def _of_table(root: Place, log: TableLog, where: RowFilter | None) -> Listing:
@@ -173,14 +194,15 @@ def _listed(root: Place, name: str, info: dict[str, Any] | None) -> ListedFile:
 
 
 def _no_data(source: Place, unknown: list[str]) -> InputError:
-    packed = next((name for name in unknown if name.endswith(_PACKED)), None)
+    packed = next((name for name in unknown if is_kind(name, _PACKED)), None)
     advice = (
         "It is compressed in a way that is not read: write it as Parquet, or as .csv.gz or .csv.zst."
         if packed
         else "Move what is no data elsewhere, or point to the data with a glob such as lake/*.parquet."
     )
     name = printable(packed or unknown[0], 200)
-    return InputError(f"{source.url}: {name} is neither .parquet nor .csv ({len(unknown)} such files). {advice}")
+    more = f" ({len(unknown)} such files)" if len(unknown) > 1 else ""
+    return InputError(f"{source.url}: {name} is neither .parquet nor .csv{more}. {advice}")
 
 
 def _found(source: Place) -> tuple[dict[str, Any], Place, bool]:

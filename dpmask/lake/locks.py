@@ -20,6 +20,7 @@ from dpmask.engine.limits import current_limits
 from dpmask.errors import DpmaskError, InputError, TargetError
 from dpmask.lake.local_files import flocked
 from dpmask.lake.storage import Place
+from dpmask.lake.storage_errors import storage_errors
 
 LOCK = "dpmask.lock"
 """The file in a store that is a folder's lock: a random name of its owner and how often it was renewed, no more."""
@@ -33,7 +34,8 @@ def locked(folder: Place, busy: DpmaskError) -> Iterator[None]:
     with ExitStack() as stack:
         if folder.local:
             if not os.path.isdir(folder.path):
-                os.makedirs(folder.path, exist_ok=True)
+                with storage_errors(folder, writing=True):
+                    os.makedirs(folder.path, exist_ok=True)
                 stack.callback(_remove_if_empty, folder.path)
             try:
                 stack.enter_context(flocked(folder.path))

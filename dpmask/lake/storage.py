@@ -5,6 +5,7 @@ Credentials come from the environment or the cloud's own chain, on the driver an
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 import posixpath
@@ -29,6 +30,8 @@ _CONNECTIONS = 64
 _UPLOAD = 16 << 20
 _LONGEST_URL = 8192
 _CREDENTIALS = re.compile(r"\w+://[^/]*@")
+_ONE_SLASH = re.compile(rf"({'|'.join(_EXTRAS)}|https?|hdfs|file):/(?!/)")
+logging.getLogger("gcsfs").addHandler(logging.NullHandler())  # what it prints of an error, it also raises
 
 
 def _options(protocol: str) -> dict[str, Any]:
@@ -48,6 +51,8 @@ class Place:
         if not url.strip() or "\0" in url or len(url) > _LONGEST_URL:
             raise JobError(f"{printable(url, 80)!r} is not a path or a URL.")
         self.url = printable(url)  # to be shown; full_url is to be opened
+        if _ONE_SLASH.match(url):
+            raise JobError(f"{self.url}: a URL has two slashes after its protocol, such as s3://bucket/folder.")
         protocol = url.split("://", 1)[0] if "://" in url else "file"
         try:
             self.fs, path = fsspec.core.url_to_fs(url, **_options(protocol))
@@ -56,7 +61,11 @@ class Place:
             hint = f"pip install 'dpmask[{extra}]'" if extra else f"the fsspec package for {protocol}"
             raise JobError(f"{url}: reading {protocol}:// needs {hint}.") from None
         except ValueError:
-            raise JobError(f"{url}: '{protocol}' is not a protocol that fsspec knows.") from None
+            if protocol in fsspec.available_protocols():
+                raise JobError(
+                    f"{self.url}: {protocol}:// cannot be opened: the environment names no account, or no credentials."
+                ) from None
+            raise JobError(f"{self.url}: '{protocol}' is not a protocol that fsspec knows.") from None
         except OSError as error:  # Hadoop's file system is connected here
             raise JobError(
                 f"{self.url}: {protocol}:// cannot be opened ({type(error).__name__}): its client is not installed on "
@@ -64,6 +73,8 @@ class Place:
             ) from None
         self.local = isinstance(self.fs, LocalFileSystem)
         self.path = os.path.abspath(path) if self.local else path.rstrip("/")
+        if not self.path and protocol in _EXTRAS:
+            raise JobError(f"{self.url}: names no bucket. Give one, such as {protocol}://bucket/folder.")
 
     def __repr__(self) -> str:
         return f"Place({self.url!r})"

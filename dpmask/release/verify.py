@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from dpmask.engine.collection import Collection
 from dpmask.errors import InputError, VerificationError, printable
+from dpmask.lake.access import require_access
 from dpmask.lake.listing import MANIFEST
 from dpmask.lake.locks import LOCK, is_lock
 from dpmask.lake.storage import Place
@@ -60,6 +61,7 @@ def verify(
     is no fault.
     """
     target = Place(release)
+    require_access(target, writing=False)
     manifest, data = _manifest(target)
     if attested and manifest["signature"] is None:
         raise VerificationError(f"{target.url}: is not signed, so it has no attestation.")

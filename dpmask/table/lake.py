@@ -16,7 +16,8 @@ from dpmask.errors import InputError, JobError
 from dpmask.lake.block_plan import Piece, plan_blocks
 from dpmask.lake.csv import Dialect
 from dpmask.lake.filters import RowFilter, row_filter
-from dpmask.lake.footers import DataFile, Facts, all_null, find_sources
+from dpmask.lake.footers import DataFile, Facts, Sources, all_null, find_sources
+from dpmask.lake.listing import shown_ignored
 from dpmask.lake.reading import FilePart, LakeBlock, open_parquet
 from dpmask.lake.schema import RULES, common_schema
 from dpmask.table.columns import require_known
@@ -32,6 +33,8 @@ class Lake(Table):
     """A lake opened from its footers. ``to_dask()`` gives a Dask DataFrame; every method takes the lake as it is."""
 
     files: tuple[DataFile, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Parquet and CSV files of its folders that are no data by rule, as their names begin with _ or a dot."""
 
     def __repr__(self) -> str:
         names = ", ".join(self.schema.names)
@@ -42,6 +45,10 @@ class Lake(Table):
         """Of a table with a log: its format, and the version or snapshot that is read."""
         log = self.files[0].log if self.files else None
         return f"{log.format} {log.version}" if log else None
+
+    def warnings(self) -> list[str]:
+        """What somebody who counts on all files should know."""
+        return [f"source: {shown_ignored(self.ignored)}. A file that is named itself is read."] if self.ignored else []
 
     def by_file(self) -> list[Block]:
         """The lake as blocks of one whole file each: for files that are a block of somebody's already."""
@@ -84,7 +91,7 @@ def read_lake(
     if isinstance(block_rows, bool) or not isinstance(block_rows, int) or block_rows < 1:
         raise JobError(f"read_lake: block_rows must be an integer >= 1; got {block_rows!r}.")
     taken = row_filter(where) if where else None
-    files, stored, whole = _opened(source, schema, csv, taken, version)
+    (files, ignored), stored, whole = _opened(source, schema, csv, taken, version)
     read = names = whole.names
     if columns is not None:
         require_known(whole, columns, "read_lake")
@@ -102,14 +109,16 @@ def read_lake(
     blocks = filtered_blocks(files, recipes, taken, known)
     if not blocks:
         text = f" where {taken.text}" if taken else ""
-        raise InputError(f"{', '.join(_sources(source))}: has no rows{text} in {len(files)} files.")
+        raise InputError(
+            f"{', '.join(_sources(source))}: has no rows{text} in {len(files)} file{'s' * (len(files) > 1)}."
+        )
     unknown = Facts(None, None, None)
     facts = {name: unknown if name in codes else _facts(files, name) for name in names}
     if not all(known.values()) or any(file.deleted is not None for file in files):  # footers speak of other rows, too
         facts = {name: _without_range(fact) for name, fact in facts.items()}
     nullable = frozenset(name for name, fact in facts.items() if fact.nulls != 0)
     shown = pa.schema([whole.field(name) for name in names])
-    return Lake(schema=shown, blocks=tuple(blocks), nullable=nullable, files=tuple(files), facts=facts)
+    return Lake(schema=shown, blocks=tuple(blocks), nullable=nullable, files=tuple(files), facts=facts, ignored=ignored)
 
 
 def lake_columns(
@@ -121,7 +130,7 @@ def lake_columns(
 
 def _opened(
     source: Source, schema: str, csv: Mapping[str, str] | None, taken: RowFilter | None, version: int | None
-) -> tuple[list[DataFile], Any, Any]:
+) -> tuple[Sources, Any, Any]:
     """The files of a lake, the schema of what they store, and that with the keys of folders."""
     if csv is not None and not set(csv) <= {"separator", "encoding"}:
         raise JobError(f"read_lake: csv may have separator and encoding; got {', '.join(csv)}.")
@@ -130,12 +139,13 @@ def _opened(
     sources = _sources(source)
     if not sources:
         raise JobError("read_lake: source must name a lake; got an empty list.")
-    files = find_sources(sources, Dialect(**csv or {}), taken, version)
+    found = find_sources(sources, Dialect(**csv or {}), taken, version)
+    files = found.files
     stored = common_schema(files, schema) if files else pa.schema([])
     whole = _with_hive(stored, files)
     if taken:
         taken.check(whole)
-    return files, stored, whole
+    return found, stored, whole
 
 
 def _sources(source: Source) -> list[str]:

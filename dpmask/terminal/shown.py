@@ -119,6 +119,8 @@ def show_plan(planned: Plan) -> None:
     show_table(header, [_column_line(one) for one in planned.column_table], right=range(3, 8))
     if planned.blocks > 1:
         echo("  zeros, distinct values and extremes (to two digits) are those of the first records")
+    for warning in planned.warnings:
+        echo_paragraph(f"warning: {warning}", indent=2)
     for step, columns in planned.zeros_kept.items():
         names = ", ".join(printable(one, 60) for one in columns)
         echo_paragraph(

@@ -104,7 +104,7 @@ def test_floats_without_a_number_and_codes_are_in_no_range(tmp_path):
     table = pa.table({"x": [1.0, 1.0, float("nan")], "n": [1, 1, 1], "k": [7, 7, 7]})
     pq.write_table(table, tmp_path / "a.parquet")
     assert dpmask.read_lake(tmp_path, where="x = 1").rows == 2
-    with pytest.raises(InputError, match="has no rows where k = 7 in 1 files"):
+    with pytest.raises(InputError, match="has no rows where k = 7 in 1 file"):
         dpmask.read_lake(tmp_path, where="k = 7", missing={"k": [7]})
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from conftest import JOB, people, write_lake
 
@@ -103,7 +104,7 @@ def test_a_list_of_sources_is_one_table(place):
         (["lake", "lake/part-0.parquet"], 2, "part-0.parquet: two sources have it"),
         (["lake", "nowhere"], 4, "nowhere: there is no such file or folder"),
         (["lake", "private/lake"], 2, "source and private must be different folders"),
-        (["lake", "http://127.0.0.1:9/a.parquet"], 2, "lies in another kind of store than lake"),
+        (["lake", "memory://a.parquet"], 2, "lies in another kind of store than lake"),
         ([], 2, "source"),
         (["lake", "other"], 4, "source[1]/part-0.parquet: column 'age' is missing, which source[0]/part-0.parquet has"),
     ],
@@ -288,3 +289,52 @@ def test_a_glob_reads_files_without_an_ending_as_parquet(place):
     ended = place.run(source="lake/part-*")
     assert ended.code == 0, ended.err
     assert place.released()[0]["rows"] == 600
+
+
+def test_files_that_are_ignored_by_rule_are_named(place):
+    place.lake()
+    for name in ("_part-9.parquet", ".part-8.csv", "_SUCCESS"):
+        (place.folder / "lake" / name).write_bytes((place.folder / "lake" / "part-0.parquet").read_bytes())
+    lake = dpmask.read_lake(place.folder / "lake")
+    assert (lake.rows, [name.rpartition("/")[2] for name in lake.ignored]) == (600, [".part-8.csv", "_part-9.parquet"])
+    assert ".part-8.csv and 1 more, which are ignored" in " ".join(place.dpmask("plan", place.job()).out.split())
+    assert any("which are ignored" in one for one in json.loads(place.run("--json").out)["warnings"])
+    assert dpmask.read_lake(place.folder / "lake" / "_part-9.parquet").rows == 150
+    with pytest.raises(InputError, match=r"holds no .parquet or .csv file but .*_part-9.parquet, which is ignored"):
+        dpmask.read_lake(place.folder / "lake" / "_part*")
+
+
+@pytest.mark.parametrize("name", ["PEOPLE.PARQUET", "people.Csv", "PEOPLE.CSV.GZ"])
+def test_endings_may_be_in_capitals(place, name):
+    (place.folder / "lake").mkdir()
+    table, path = people(100).select(["id", "age"]), place.folder / "lake" / name
+    if name == "PEOPLE.PARQUET":
+        pyarrow.parquet.write_table(table, path)
+    else:
+        with pa.output_stream(path, compression="gzip" if "GZ" in name else None) as sink:
+            pyarrow.csv.write_csv(table, sink)
+    assert dpmask.read_lake(place.folder / "lake").to_dask().compute()["age"].tolist() == table["age"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("s3:/bucket/folder", "has two slashes after its protocol"),
+        ("s3://", "names no bucket"),
+        ("memory://release", "what is in memory is gone"),
+        ("http://127.0.0.1:9/lake", "can only be read"),
+    ],
+)
+def test_a_target_that_cannot_be_one_is_refused_at_once(place, url, text):
+    place.lake()
+    ended = place.dpmask("plan", place.job(target=url))
+    assert ended.code == 2
+    assert text in ended.err
+
+
+def test_a_web_server_that_does_not_answer_is_a_mistake(place):
+    url = "http://127.0.0.1:9/lake"
+    for command in (("plan", place.job(source=url)), ("verify", url), ("evaluate", url, url)):
+        ended = place.dpmask(*command)
+        assert ended.code == 2
+        assert f"{url}: no store answers" in ended.err
