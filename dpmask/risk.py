@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dpmask.measures.risk.noise_filter import noise_filter as noise_filter
     from dpmask.measures.risk.probabilistic_linkage import probabilistic_linkage as probabilistic_linkage
     from dpmask.measures.risk.rank_linkage import rank_linkage as rank_linkage
+    from dpmask.measures.risk.repeated_linkage import repeated_linkage as repeated_linkage
     from dpmask.measures.risk.residual_linkage import residual_linkage as residual_linkage
 else:
     __getattr__, __dir__ = lazy_names(__name__, RISKS)

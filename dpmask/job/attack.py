@@ -7,7 +7,17 @@ from typing import Any, NamedTuple
 
 from dpmask.engine import progress
 from dpmask.errors import InputError, JobError
-from dpmask.job.attacks import BY, BY_MASKED, HOUSEHOLD, LABELS, known_labels, known_of_members, masked_before
+from dpmask.job.attacks import (
+    BY,
+    BY_MASKED,
+    HOUSEHOLD,
+    LABELS,
+    REPEATED,
+    known_labels,
+    known_of_members,
+    masked_before,
+    repeated_columns,
+)
 from dpmask.job.evaluate import POSITION, Pairing, intervals_of, label_sets_of, manifest_of, pair_lakes
 from dpmask.job.gate import comparable_columns
 from dpmask.job.measures import takers
@@ -160,6 +170,9 @@ def _requests(release: _SeenRelease, sample: int) -> Iterator[MeasureRequest]:
                 seen.add((measure, str(known)))
                 yield MeasureRequest(f"{measure}, step {number}", measure, known)
         earlier.update(method.masks)
+    repeated = [name for name in repeated_columns(_methods(release.manifest)) if name in columns]
+    if repeated:
+        yield MeasureRequest(REPEATED, REPEATED, {"columns": list(columns), "repeated": repeated, "sample": sample})
 
 
 def _methods(manifest: Mapping[str, Any]) -> list[Method[Any]]:

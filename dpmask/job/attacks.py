@@ -13,6 +13,7 @@ from dpmask.job.measures import named_columns
 from dpmask.masking.method import Method
 from dpmask.measures import find_measure
 from dpmask.measures.measure import MeasureRequest
+from dpmask.release.gate import attacked_by_gate
 from dpmask.results import Result
 from dpmask.table.columns import is_category, is_numeric
 
@@ -22,6 +23,8 @@ HOUSEHOLD = "household"
 """The parameter of attacks that look for whole households."""
 BY, BY_MASKED = "by", "by_masked"
 """The parameters of attacks that know strata, and which of their columns an earlier step masked."""
+REPEATED = "repeated_linkage"
+"""The attack of who masks the originals again."""
 LABELS = "labels"
 """The parameter of attacks that also know columns of labels."""
 
@@ -38,8 +41,9 @@ def attack_requests(
     ``before`` and ``after`` are the schemas of the original and the masked table, ``at_risk`` the columns that the
     intruder knows: their labels help where an attack takes any. Each attack is called as its measure,
     or, where that name is taken, as measure and step. Columns that are not released, or are no longer numbers there,
-    cannot be attacked by them and are left out.
+    cannot be attacked by them and are left out. Last comes who masks the originals again, where that tells anything.
     """
+    steps = list(steps)
     found, earlier = list(own), set[str]()
     for step, method in steps:
         for measure, parameters in method.attacks().items():
@@ -56,7 +60,32 @@ def attack_requests(
             ):
                 found.append(request._replace(name=_free_name(measure, step, found)))
         earlier.update(method.masks)
+    repeated = [name for name in repeated_columns(method for _, method in steps) if name in at_risk]
+    if repeated:
+        attacked = {"columns": list(at_risk), "repeated": repeated, "sample": attacked_by_gate(len(at_risk))}
+        again = _request(REPEATED, attacked)
+        if not any(_covers(one, again) for one in found):
+            found.append(again._replace(name=_free_name(REPEATED, "all steps", found)))
     return found[len(own) :]
+
+
+def repeated_columns(methods: Iterable[Method[Any]]) -> list[str]:
+    """The columns whose released values are known to whoever masks the originals again, with a key of his own.
+
+    What a step makes of columns that were drawn before nobody can repeat.
+    """
+    found, drawn = list[str](), set[str]()
+    for method in methods:
+        again = not method.draws and drawn.isdisjoint(method.reads)
+        found = [name for name in found if name not in method.masks]
+        found += method.repeatable if again else ()
+        drawn |= set[str]() if again else {*method.masks}
+    return found
+
+
+def undoing(methods: Sequence[Method[Any]]) -> set[str]:
+    """The measures that undo these methods."""
+    return {measure for method in methods for measure in method.attacks()} | {REPEATED}
 
 
 def masked_before(method: Method[Any], earlier: Collection[str]) -> list[str]:

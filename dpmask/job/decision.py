@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmask.errors import PolicyRefusal
-from dpmask.job.attacks import attack_requests, taken
+from dpmask.job.attacks import attack_requests, taken, undoing
 from dpmask.job.gate import GateMeasures, attacked_columns, gate_measures
 from dpmask.job.measures import consistency_requests, named_columns, takers
 from dpmask.job.model import Job
@@ -108,13 +108,13 @@ def measure_and_judge(
     suppressed = suppressed_columns(standing_claims(fitted, masked.masked_schema.names))
     take = takers(original, masked, requests, through_steps(fitted), suppressed)
     results, untried = taken(take, attacks, at_once=at_once)
-    undoing = {measure for method in job.methods for measure in method.attacks()}
+    attacking = undoing(job.methods)
     differencing = None
     if earlier is not None:
         request, differencing = earlier
         requests.append(request)
         results[request.name] = differencing
-    tried = [one.name for one in asked if one.measure in undoing and one.name in results]
+    tried = [one.name for one in asked if one.measure in attacking and one.name in results]
     return Decision(
         job=job,
         requests=requests,

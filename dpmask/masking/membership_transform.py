@@ -114,6 +114,11 @@ class MembershipTransform(ColumnMethod["FittedMembershipTransform"]):
         """Memberships are doubles."""
         return float_schema(schema, self.columns)
 
+    @property
+    def draws(self) -> bool:
+        """Memberships are functions of the values and their range."""
+        return False
+
     def attacks(self) -> Mapping[str, Mapping[str, Any]]:
         """An intruder who knows some records."""
         return {"known_records": {"columns": list(self.masks)}}

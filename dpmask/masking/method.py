@@ -119,6 +119,23 @@ class Method(ABC, Generic[Fitted]):
         return ()
 
     @property
+    def draws(self) -> bool:
+        """Whether it draws what it releases: another key must give other values.
+
+        What a method without draws, or with next to none, makes of a record is known to whoever has all originals and
+        masks them again.
+        """
+        return True
+
+    @property
+    def repeatable(self) -> tuple[str, ...]:
+        """The columns that whoever has all originals masks alike: all of a method that does not draw.
+
+        Labels need not be named whose ``label_sets`` show what became of each value.
+        """
+        return () if self.draws else self.masks
+
+    @property
     def rules(self) -> Sequence[str]:
         """The constraints and edit rules that it keeps, if any."""
         return ()

@@ -87,6 +87,16 @@ class OfHouseholds(Method["FittedOfHouseholds"]):
         return (self.household, *self.method.reads)
 
     @property
+    def draws(self) -> bool:
+        """Whether the method draws."""
+        return self.method.draws
+
+    @property
+    def repeatable(self) -> tuple[str, ...]:
+        """Those of the method."""
+        return self.method.repeatable
+
+    @property
     def on_zeros(self) -> str | None:
         """What the method does with zeros."""
         return self.method.on_zeros

@@ -35,6 +35,7 @@ MEASURES = {
     "noise_filter": f"{_RISK}.noise_filter",
     "probabilistic_linkage": f"{_RISK}.probabilistic_linkage",
     "rank_linkage": f"{_RISK}.rank_linkage",
+    "repeated_linkage": f"{_RISK}.repeated_linkage",
     "residual_linkage": f"{_RISK}.residual_linkage",
 }
 """Every measure that a job may name, and the module whose ``MEASURE`` describes it."""

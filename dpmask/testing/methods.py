@@ -29,6 +29,7 @@ _SEED = 7
 _PARTITIONS = (1, 3, 7)
 _TOLERANCE = 1e-9
 _EVERY = 5
+_MOSTLY, _NEAR = 0.9, 1e-3
 _WORKERS_BACK = 30.0
 
 
@@ -47,8 +48,9 @@ def check_method(method: Method[Any], table: Any, *, client: Any = None) -> None
     Raises
     ------
     AssertionError
-        The first check that failed, by name: contract, index and columns, same bytes, saved, another table, partitions,
-        few records, missing values, killed worker, values of records (in a repr, a log, an error or a warning), guide.
+        The first check that failed, by name: contract, index and columns, same bytes, draws, saved, another table,
+        partitions, few records, missing values, killed worker, values of records (in a repr, a log, an error or a
+        warning), guide.
 
     Examples
     --------
@@ -156,6 +158,25 @@ def _same_bytes(case: _Case) -> None:
     require_alike(case.masked(case.frame), case.masked(case.frame))
 
 
+def _draws(case: _Case) -> None:
+    """Another key gives other values, but for a method that says that it does not draw."""
+    if not case.method.draws:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first, second = (case.method.fit(case.frame, seed=seed).mask(case.frame) for seed in (_SEED, _SEED + 1))
+    rows = first.index.intersection(second.index)
+    alike = [_alike(first.loc[rows, name], second.loc[rows, name]) for name in case.method.masks if name in first]
+    assert not alike or min(alike) < _MOSTLY, "another key gives nearly the same values: its draws must be False"
+
+
+def _alike(first: pd.Series, second: pd.Series) -> float:
+    """The share of equal values, or, of numbers, of values that differ by next to nothing."""
+    if pd.api.types.is_numeric_dtype(first):
+        return float(((first - second).abs() <= _NEAR * first.std()).mean())
+    return float((first == second).mean())
+
+
 def _saved(case: _Case) -> None:
     fitted = case.fit(case.frame)
     with TemporaryDirectory() as folder:
@@ -248,6 +269,7 @@ _CHECKS: dict[str, Callable[[_Case], None]] = {
     "contract": _contract,
     "index and columns": _index_and_columns,
     "same bytes": _same_bytes,
+    "draws": _draws,
     "saved": _saved,
     "another table": _another_table,
     "partitions": _partitions,

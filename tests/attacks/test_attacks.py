@@ -22,6 +22,7 @@ import patterns
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import repeated
 import seeds
 import spectral
 import windows
@@ -46,6 +47,7 @@ EVERYBODY = {
     "mahalanobis": nearest.mahalanobis,
     "likelihood ratio": likelihood.attack,
     "ranks and zeros": patterns.attack,
+    "masking repeated": repeated.attack,
 }
 ONE_TO_ONE = {"one to one": one_to_one.attack}
 METHOD_AWARE = {

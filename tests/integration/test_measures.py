@@ -17,6 +17,7 @@ PARAMETERS = {
     "attribute_inference": {"columns": ["age", "hours"], "target": "income", "sample": 50},
     "noise_filter": {"scale": 0.1, "sample": 100},
     "rank_linkage": {"window": 0.1, "share": 0.9, "sample": 100},
+    "repeated_linkage": {"columns": ["income", "age", "region"], "repeated": ["age", "region"]},
     "residual_linkage": {
         "columns": ["income", "hours"],
         "independents": ["age", "region"],

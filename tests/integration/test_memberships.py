@@ -79,7 +79,7 @@ def measured_by(ended):
 def test_a_job_takes_the_attack_on_its_method_by_itself(place):
     place.lake()
     ended = place.run("--json", mask=HYBRID[:1], order="input")
-    assert measured_by(ended) == ["known_records", "consistency"]
+    assert measured_by(ended) == ["known_records", "repeated_linkage", "consistency"]
     assert ended.json["measures"][0]["values"]["parts"]["membership: rate"] == 1.0
     measured = [{"measure": "known_records", "columns": COMPLETE, "known": 4}]
     ended = place.run("--json", "--overwrite", mask=HYBRID, measure=measured, order="input")
@@ -93,6 +93,6 @@ def test_a_job_takes_the_attack_on_its_method_by_itself(place):
 def test_an_attack_that_a_table_is_too_small_for_is_a_warning(place):
     place.lake(people(6))
     ended = place.run("--json", mask=HYBRID[:1], order="input", measure=[])
-    assert measured_by(ended) == ["consistency"]
+    assert measured_by(ended) == ["repeated_linkage", "consistency"]
     assert ended.json["measures"][-1]["judged"]["attacks"] == 1.0, "what was not tried may succeed"
     assert any("known_records was not tried, so its risk is unknown" in warning for warning in ended.json["warnings"])

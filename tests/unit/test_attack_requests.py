@@ -1,6 +1,7 @@
 """The attacks that a job takes by itself: an intruder knows the strata that steps mask in, as each step saw them."""
 
 import pyarrow as pa
+import pytest
 
 import dpmask
 from dpmask.job.attacks import attack_requests
@@ -28,3 +29,27 @@ def test_other_strata_are_another_attack():
     noise = {"columns": ["income"], "scale": 0.1}
     some = [dpmask.NoiseAddition(**noise, by=by) for by in ([], ["sex"], ["sex"])]
     assert [one.parameters["by"] for one in requests(*some)] == [[], ["sex"]]
+
+
+MEANS = dpmask.Microaggregation(columns=["income"], k=5, by=["region"])
+
+
+@pytest.mark.parametrize(
+    ("methods", "found"),
+    [
+        ([MEANS], ["income"]),
+        ([REFINEMENT, MEANS], ["income"]),  # labels follow from the values, and are not drawn
+        ([REFINEMENT], None),
+        ([MEANS, dpmask.NoiseAddition(columns=["income"], scale=0.1)], None),
+        ([dpmask.NoiseAddition(columns=["income"], scale=0.1), MEANS], None),  # the means of drawn values
+        ([dpmask.MembershipTransform(columns=["income"], function="s")], ["income"]),
+    ],
+)
+def test_what_is_not_drawn_is_repeated(methods, found):
+    asked = [one.parameters["repeated"] for one in requests(*methods) if one.measure == "repeated_linkage"]
+    assert asked == ([] if found is None else [found])
+
+
+def test_what_a_job_measures_itself_is_not_repeated_twice():
+    (request,) = requests(MEANS)
+    assert not attack_requests(BEFORE, BEFORE, [("means", MEANS)], [request], ["income"])

@@ -70,8 +70,9 @@ class FittedShifted(FittedMethod):
         if self.method.fault in MASKED:
             return MASKED[self.method.fault](rows)
         at = 0 if self.method.fault == "draws by block" else first
+        size = 1e-3 if self.method.fault == "draws nothing" else 1e5
         return with_floats(
-            rows, "income", floats(rows, "income") + self.shift + record_uniforms(self.key, at, len(rows))
+            rows, "income", floats(rows, "income") + self.shift + size * record_uniforms(self.key, at, len(rows))
         )
 
     def statement(self):
@@ -91,6 +92,7 @@ class FittedShifted(FittedMethod):
 
 
 FAULTS = {
+    "draws nothing": "Shifted: draws: another key gives nearly the same values: its draws must be False",
     "silent": "Shifted: contract: the statement is empty",
     "by chance": "Shifted: same bytes: values of 'income' differ",
     "by blocks": "Shifted: partitions: values of 'income' differ",

@@ -148,6 +148,11 @@ class FuzzyMicroaggregation(SharedRowsMethod["FittedFuzzyMicroaggregation"]):
         return self.minimum_size or 1
 
     @property
+    def draws(self) -> bool:
+        """Whether memberships leave anything to draw."""
+        return self.draw_fuzziness != 1
+
+    @property
     def fewest(self) -> int:
         """Records that a table must have."""
         return max(super().fewest, self.clusters or 1)

@@ -112,6 +112,11 @@ class Microaggregation(SharedRowsMethod["FittedMicroaggregation"]):
         return make_strata(self.totals, (), self.columns, f"{self.who}: totals")
 
     @property
+    def draws(self) -> bool:
+        """Only between equal records, and which records the cuts of a large table come from."""
+        return False
+
+    @property
     def passes(self) -> int:
         """Passes over the data to fit: one more finds the domains of totals."""
         return super().passes + bool(self.totals)

@@ -245,6 +245,16 @@ class TopDownRefinement(Method[FittedRefinement]):
         return (*self.grouped, *self.sensitive, *guide_columns(self.guide), *numbered)
 
     @property
+    def draws(self) -> bool:
+        """Only where the clusters of a guide begin."""
+        return False
+
+    @property
+    def repeatable(self) -> tuple[str, ...]:
+        """Without one cut for all, and where cells are suppressed, a value may have any of several labels."""
+        return self.masks if self.search == MONDRIAN or self.suppress_cells else ()
+
+    @property
     def sensitive(self) -> tuple[str, ...]:
         """The columns of all models, each once."""
         return tuple(dict.fromkeys(column for one in self.requirements for column in one.sensitive))

@@ -114,6 +114,11 @@ class RegressionSynthesis(SynthesisMethod["FittedRegressionSynthesis"]):
         return KernelUse((Task("regression"), *start, *noise), (*sharper, Task("labels")))
 
     @property
+    def draws(self) -> bool:
+        """Whether residuals are drawn; else only where the search for models begins."""
+        return self.residual_noise
+
+    @property
     def groups(self) -> list[list[int]]:
         """The places of dependents that share their models."""
         places = list(range(len(self.dependents)))

@@ -28,7 +28,7 @@ million of the records attacked, or as many as a block has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -49,7 +49,7 @@ from dpmask.measures.measure import Measure, timed
 from dpmask.measures.risk.linkage_attack import LinkageAttack, linked
 from dpmask.measures.risk.linkage_crowd import SAMPLE, CrowdFindings, crowd_findings
 from dpmask.measures.risk.linkage_metrics import Learnt, first_columns, first_pass, mahalanobis
-from dpmask.measures.risk.linkage_one_to_one import OneToOne, assigned_share, one_to_one
+from dpmask.measures.risk.linkage_one_to_one import added_by_assignment
 from dpmask.measures.risk.linkage_values import Points, Ranges, Values, categories
 from dpmask.parameters import require_columns, require_integer
 from dpmask.results import MORE_RISK, RATE, Exhibit, Headline, Interval, Risk, Term
@@ -214,15 +214,19 @@ class LinkageRisk(Risk):
         return f"Columns that contribute most: {most}; known alone: {sets} of {self.crowd:,} records."
 
 
-def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
+def check_columns(schema: Any, columns: Sequence[str], who: str) -> None:
     """Refuse columns that are neither numbers, dates nor categories."""
-    require_known(schema, columns, _WHO)
+    require_known(schema, columns, who)
     for column in columns:
         kind = schema.field(column).type
         if not is_ordered(kind) and not is_category(kind):
             raise JobError(
-                f"{_WHO}: column '{column}' must be a number, a date or a category; it is {kind}. Take it out."
+                f"{who}: column '{column}' must be a number, a date or a category; it is {kind}. Take it out."
             )
+
+
+def _check(schema: Any, *, columns: Sequence[str], **_: object) -> None:
+    check_columns(schema, columns, _WHO)
 
 
 @timed
@@ -294,12 +298,7 @@ def distance_linkage(
     share = {id(metric): float(count) / attacked for metric, count in zip(metrics, links.right, strict=True)}
     *known, euclidean, by_moves, by_rank, joint_rate = (share[id(metric)] for metric in intruders)
     present, worst = moves.rows / pairs.rows, max(intruders[-4:], key=lambda metric: share[id(metric)])
-    if share[id(worst)] >= 1.0:
-        added = OneToOne(0.0, 0.0)  # everybody attacked is linked already
-    elif few is None:
-        added = OneToOne(assigned_share(values, worst, everybody) * present - share[id(worst)], 0.0)
-    else:
-        added = one_to_one(values, worst, few, records, everybody)
+    added = added_by_assignment(values, worst, share[id(worst)], few, records, everybody, present)
     assignment = min(max(share[id(worst)] + added.gain, 0.0), 1.0)
     return LinkageRisk(
         rate=max(*known, euclidean, by_moves, by_rank, joint_rate, assignment),
@@ -342,19 +341,28 @@ def _contributions(columns: Sequence[str], crowd: CrowdFindings, present: float)
     return dict(sorted(falls.items(), key=lambda item: -item[1]))
 
 
-def compared_values(original: Table, masked: Table, asked: DistanceLinkage) -> list[Values]:
-    """How each column is compared: by its types, its labels and, for numbers, their moments in both tables."""
+def compared_values(
+    original: Table, masked: Table, asked: DistanceLinkage, repeated: Collection[str] = ()
+) -> list[Values]:
+    """How each column is compared: by its types, its labels and, for numbers, their moments in both tables.
+
+    Of ``repeated`` columns the masked values are what is known.
+    """
     before, after = original.masked_schema, masked.masked_schema
     for schema in (before, after):
         require_known(schema, asked.columns, _WHO)
-    kinds = {column: (before.field(column).type, after.field(column).type) for column in asked.columns}
+    known = {column: (after if column in repeated else before).field(column).type for column in asked.columns}
+    kinds = {column: (known[column], after.field(column).type) for column in asked.columns}
     coded = {column for column, sets in asked.sets.items() if not are_intervals(sets)}
     for column, (first, second) in kinds.items():
         _require_comparable(column, first, second, labelled=column in asked.sets)
     ordered = [column for column in asked.columns if is_ordered(kinds[column][0]) and column not in coded]
     plain = [column for column in ordered if is_ordered(kinds[column][1]) and column not in asked.sets]
-    measured = _numbers(original, ordered, original=True), _numbers(masked, plain, original=False)
-    return [_value(column, *measured, asked) for column in asked.columns]
+    there = [column for column in ordered if column not in repeated]
+    before_masking = _numbers(original, there, original=True)
+    after_masking = _numbers(masked, plain, original=False)
+    before_masking |= {column: after_masking[column] for column in ordered if column in repeated}
+    return [_value(column, before_masking, after_masking, asked) for column in asked.columns]
 
 
 def _require_comparable(column: str, first: Any, second: Any, *, labelled: bool) -> None:

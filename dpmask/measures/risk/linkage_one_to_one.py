@@ -53,7 +53,27 @@ class _CrowdedRecords(NamedTuple):
     found: Crowds
 
 
-def assigned_share(values: Sequence[Values], metric: Metric, records: Collection[Rows]) -> float:
+def added_by_assignment(
+    values: Sequence[Values],
+    metric: Metric,
+    linked: float,
+    chosen: Integers | None,
+    records: Collection[Rows],
+    pairs: Collection[Rows],
+    present: float,
+) -> OneToOne:
+    """What assigning adds to the share ``linked`` in this metric: for the chosen ones, or, without any, all pairs.
+
+    ``present`` is the share of the records that have a masked one.
+    """
+    if linked >= 1.0:
+        return OneToOne(0.0, 0.0)  # everybody attacked is linked already
+    if chosen is None:
+        return OneToOne(_assigned_share(values, metric, pairs) * present - linked, 0.0)
+    return _one_to_one(values, metric, chosen, records, pairs)
+
+
+def _assigned_share(values: Sequence[Values], metric: Metric, records: Collection[Rows]) -> float:
     """The share of all these records that an assignment links right."""
 
     def found() -> float:
@@ -64,7 +84,7 @@ def assigned_share(values: Sequence[Values], metric: Metric, records: Collection
     return records.as_one_pass(found, "linkage: one to one")
 
 
-def one_to_one(
+def _one_to_one(
     values: Sequence[Values],
     metric: Metric,
     chosen: Integers,

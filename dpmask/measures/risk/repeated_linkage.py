@@ -1,0 +1,213 @@
+"""Repeated linkage: an intruder who has the originals masks them again, and links each person by what became of them.
+
+Of a method that draws nothing, or next to nothing, the key hides nothing: whoever has a register of the originals
+repeats it with the public parameters and gets the released values, for each person their own. This measure takes that
+as certain: in the columns that are ``repeated`` the intruder knows the released value of everybody, in the others the
+original one. So it needs no second masking, and no repetition links more. Of q released rows equally near each is
+linked with probability 1/q, as in ``distance_linkage``. Two ways to link:
+
+* ``nearest``: the released row nearest in the metric of what masking moved (Mahalanobis, as in ``distance_linkage``),
+  in which a repeated column must be equal;
+* ``assignment``: who also knows that no two people have one row, on a sample (linkage_one_to_one.py).
+
+``rate`` is the better of both. It reports nothing new of columns whose released labels follow from the original alone:
+``distance_linkage`` reads these as sets. Passes and memory: those of ``distance_linkage`` with one intruder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpmask.engine.draws import make_key
+from dpmask.engine.limits import current_limits
+from dpmask.errors import InputError, JobError
+from dpmask.kernels.warm_up import KernelUse, Task
+from dpmask.kernels.wilson import wilson
+from dpmask.lake.reading import Rows
+from dpmask.measures.measure import Measure, timed
+from dpmask.measures.risk.distance_linkage import DistanceLinkage, check_columns, compared_values, sampled_positions
+from dpmask.measures.risk.linkage_attack import LinkageAttack, linked
+from dpmask.measures.risk.linkage_metrics import first_columns, first_pass, mahalanobis
+from dpmask.measures.risk.linkage_one_to_one import added_by_assignment
+from dpmask.results import MORE_RISK, RATE, Headline, Interval, Risk, Term
+from dpmask.table.pairs import POSITION, PRESENT, masked_name, pair
+from dpmask.table.table import Frame, as_table
+
+_WHO = "repeated_linkage"
+_NIN = "Nin, Herranz and Torra 2008, On the disclosure risk of multivariate microaggregation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepeatedLinkage(Risk):
+    """``rate`` by the better of ``nearest`` and ``assignment``, for who knows what the repeated columns became."""
+
+    rate: float
+    nearest: float
+    assignment: float
+    assignment_error: float
+    repeated: Sequence[str]
+    sampled: bool
+
+    judged: ClassVar[tuple[str, ...]] = ("rate", "nearest", "assignment")
+    shares: ClassVar[tuple[str, ...]] = ("rate", "nearest", "assignment")
+    headlines: ClassVar[Sequence[Headline]] = [
+        Headline("linked", "rate", "of records can be linked to their own by masking the originals again"),
+    ]
+    about: ClassVar[Term] = Term(
+        "The share of records that are linked by an intruder who has all originals and masks them again: what a method "
+        "without draws makes of a record is then known.",
+        MORE_RISK,
+        _NIN,
+    )
+    terms: ClassVar[Mapping[str, Term]] = {
+        **Risk.terms,
+        "rate": RATE,
+        "nearest": Term("The same, taking the nearest released row; as near ones share.", MORE_RISK, _NIN),
+        "assignment": Term("The same, if each record is assigned a row of its own, jointly best.", MORE_RISK, _NIN),
+    }
+
+    @property
+    def intervals(self) -> Mapping[str, Interval]:
+        """Wilson's where records were sampled; that of the rate is the worst's."""
+        each = {name: getattr(self, name) for name in ("nearest", "assignment")}
+        found = {name: wilson(rate, self.attacked) if self.sampled else (rate, rate) for name, rate in each.items()}
+        low, high = found["assignment"]
+        found["assignment"] = max(low - self.assignment_error, 0.0), min(high + self.assignment_error, 1.0)
+        return {"rate": max(found.values(), key=lambda interval: interval[1]), **found}
+
+    def explain(self) -> str:
+        """What the numbers mean."""
+        return (
+            f"An intruder who masks the originals again with the same parameters, and so knows what {_listed(self)} "
+            f"became, links {self.rate:.2%} of {self.attacked:,} records to their own ({self.nearest:.2%} by the "
+            f"nearest row, {self.assignment:.2%} one to one), where guessing links {self.guessing:.2g}. Larger means "
+            "more risk."
+        )
+
+
+def _listed(found: RepeatedLinkage) -> str:
+    return ", ".join(found.repeated)
+
+
+@timed
+def repeated_linkage(
+    original: Frame,
+    masked: Frame,
+    *,
+    columns: Sequence[str],
+    repeated: Sequence[str],
+    sets: Mapping[str, Mapping[str, Sequence[object] | None]] | None = None,
+    sample: int | None = None,
+    limit: int = 100_000,
+    seed: int = 0,
+) -> RepeatedLinkage:
+    """How many records are linked by an intruder who masks the originals again, where masking draws nothing.
+
+    Parameters
+    ----------
+    original, masked
+        The tables: frames are paired by index, lakes by position.
+    columns
+        What the intruder knows: numbers and dates, which may be masked by interval labels, or categories.
+    repeated
+        Those of the columns for which masking draws nothing, or next to nothing: the intruder knows what became of
+        each record there. In a job, those that its methods name.
+    sets
+        What labels of generalised columns stand for, as of ``distance_linkage``; not needed for repeated ones.
+    sample
+        How many records are attacked; by default all of them, or 20,000 of more than ``limit``.
+    limit
+        Up to how many records all are attacked.
+    seed
+        Chooses the records attacked.
+
+    Returns
+    -------
+    RepeatedLinkage
+        The rate of the better of two ways to link, and both.
+
+    Examples
+    --------
+    >>> import dpmask, pandas
+    >>> people = pandas.DataFrame({"income": [1.0, 2.0, 5.0, 9.0, 12.0, 30.0]})
+    >>> masked = dpmask.Microaggregation(columns=["income"], k=2).fit(people, seed=7).mask(people)
+    >>> dpmask.risk.repeated_linkage(people, masked, columns=["income"], repeated=["income"]).rate
+    0.5
+    """
+    again = _repeated(columns, repeated)
+    given = {column: one for column, one in (sets or {}).items() if column not in again and (one or column in columns)}
+    asked = DistanceLinkage(columns=columns, sets=given, sample=sample, limit=limit)
+    table = as_table(masked, _WHO)
+    values = compared_values(as_table(original, _WHO), table, asked, again)
+    pairs = pair(original, masked, asked.columns, _WHO, marks=True)
+    names = [*asked.columns, *map(masked_name, asked.columns), POSITION, PRESENT]
+    everybody = pairs.select(names).transform(partial(_as_they_became, again))
+    key, attacked = make_key(_WHO, seed=seed), asked.attacked(pairs.rows)
+    chosen = sampled_positions(key.subkey("linkage"), pairs.rows, attacked)
+    few = sampled_positions(key.subkey("linkage one to one"), pairs.rows, current_limits().assigned_records)
+    either = None if chosen is None or few is None else np.unique(np.concatenate([chosen, few]))
+    moves, records = first_pass(values, everybody, either)
+    if not moves.rows:
+        raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
+    metric = mahalanobis(first_columns(values), moves)
+    links = linked(LinkageAttack(values, [metric], chosen), records, attacked, table, asked.columns, _WHO)
+    nearest = float(links.right[0]) / attacked
+    added = added_by_assignment(values, metric, nearest, few, records, everybody, moves.rows / pairs.rows)
+    assignment = min(max(nearest + added.gain, 0.0), 1.0)
+    return RepeatedLinkage(
+        rate=max(nearest, assignment),
+        nearest=nearest,
+        assignment=assignment,
+        assignment_error=added.error,
+        repeated=again,
+        sampled=chosen is not None,
+        guessing=moves.rows / pairs.rows / table.rows,
+        attacked=attacked,
+    )
+
+
+def _repeated(columns: Sequence[str], repeated: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(repeated, str) or not repeated:
+        raise JobError(f"{_WHO}: repeated must be a list of one or more of the columns; got {repeated!r}.")
+    unknown = [name for name in repeated if name not in columns]
+    if unknown:
+        raise JobError(f"{_WHO}: repeated names '{unknown[0]}', which is not among columns. Add it there.")
+    return tuple(repeated)
+
+
+def _as_they_became(repeated: Sequence[str], rows: Rows) -> Rows:
+    """A block's pairs, in which what is known of the repeated columns are their released values."""
+    for column in repeated:
+        place = rows.schema.get_field_index(column)
+        rows = rows.set_column(place, column, rows.column(masked_name(column)))
+    return rows
+
+
+def _check(schema: Any, *, columns: Sequence[str], repeated: Sequence[str] = (), **_: object) -> None:
+    """Refuse columns that linkage does not compare, and repeated ones that are not among them."""
+    check_columns(schema, columns, _WHO)
+    _repeated(columns, repeated)
+
+
+_VALUE_SECONDS, _ATTACK_SECONDS = 1.2e-7, 6e-6
+"""CPU of a column: of each record, and of each one attacked."""
+
+
+def _work(parameters: Mapping[str, Any], rows: int) -> float:
+    attacked = min(parameters.get("sample") or 20_000, rows)
+    return (_VALUE_SECONDS * rows + _ATTACK_SECONDS * attacked) * len(parameters["columns"])
+
+
+MEASURE = Measure(
+    function=repeated_linkage,
+    result=RepeatedLinkage,
+    passes=4,
+    check=_check,
+    work=_work,
+    kernels=KernelUse((Task("linkage"),), (Task("large trees"), Task("crowds"))),
+)
