@@ -25,9 +25,9 @@ from dpmask.explore.cluster_view import ClusterView, cluster_view
 from dpmask.explore.masked_sample import MaskedSample, masked_sample
 from dpmask.job.decision import Decision, measure_and_judge, measured_losses
 from dpmask.job.fit import draws_of
-from dpmask.job.gate import near_unique
 from dpmask.job.measures import taken_once
 from dpmask.job.model import Job
+from dpmask.job.plain_columns import telling_columns
 from dpmask.job.prepare import Prepared, prepare
 from dpmask.job.sweep import Goal
 from dpmask.kernels.wilson import wilson
@@ -261,7 +261,7 @@ def _closed(prepared: Prepared, sample: Sample) -> list[Line]:
     """What the gate refuses before it masks; of plain columns that identify people only where all records are seen."""
     found = prepared.findings()
     if sample.whole:
-        found |= near_unique(prepared.job, sample.table)
+        found |= telling_columns(prepared.job, sample.table)
     return [Line(f"{name} is protected or accepted", None, False, problem) for name, problem in found.items()]
 
 

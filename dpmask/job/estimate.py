@@ -14,9 +14,10 @@ from dpmask.engine.pace import pace
 from dpmask.engine.tasks import Block, Position
 from dpmask.job.attacks import attack_requests
 from dpmask.job.exposure import PASSES, exposure_work
-from dpmask.job.gate import attacked_columns, gate_measures, near_unique
+from dpmask.job.gate import attacked_columns, gate_measures
 from dpmask.job.measures import consistency_requests, passes_of
 from dpmask.job.model import Job
+from dpmask.job.plain_columns import telling_columns
 from dpmask.job.prepare import Prepared, check_access, compared_schema, prepare
 from dpmask.job.rehearsal import rehearse, values_are_checked
 from dpmask.job.roles import PlannedColumn, PlannedWeight, column_table, kept_zeros, weight_table
@@ -121,7 +122,7 @@ def plan(job: Job, *, overwrite: bool = False, trial: bool = False) -> Plan:
     computing *= pace()
     checked = values_are_checked(prepared)
     whole = checked or first.rows == lake.rows
-    identifying = near_unique(job, lake if whole else replace(lake, blocks=(first,)))
+    identifying = telling_columns(job, lake if whole else replace(lake, blocks=(first,)))
     refused = prepared.findings() | (identifying if whole else {})
     starting = _START * pace()
     columns, at_once = column_table(job, lake, records), min(threads(), len(lake.blocks))

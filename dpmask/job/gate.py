@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from dpmask.errors import JobError, nearest
 from dpmask.job.model import Job
+from dpmask.job.plain_columns import is_masked
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.lake.footers import is_empty_range
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import MeasureRequest
-from dpmask.release.gate import GATE, GateRisk, attacked_by_gate, gate_risk, is_near_unique
+from dpmask.release.gate import GATE, GateRisk, attacked_by_gate, gate_risk
 from dpmask.table.columns import is_category, is_nested, is_numeric
 from dpmask.table.encoders.interval import is_ordered, numbers
-from dpmask.table.grouping import group_sizes
 from dpmask.table.table import Table
 
 ORDER = "order"
@@ -69,11 +69,6 @@ def _apart(job: Job, name: str, after: Any) -> str:
     return f"is released as {' and '.join(parts)}, which a later step masks: on such the gate has no attack."
 
 
-def is_masked(job: Job, column: str) -> bool:
-    """Whether any step masks a column, or the one that it comes from."""
-    return any(name in method.masks for method in job.methods for name in (column, job.origin(column)))
-
-
 def _attackable(before: Any, after: Any) -> bool:
     """Whether linkage compares values of these types: numbers, dates, categories, and such that were generalised."""
     if is_category(after):
@@ -106,21 +101,6 @@ def _needless(job: Job, name: str) -> str | None:
 def unaccepted(job: Job, found: Mapping[str, str]) -> dict[str, str]:
     """What was found and nobody accepted."""
     return {name: problem for name, problem in found.items() if name not in job.file.accept}
-
-
-def near_unique(job: Job, table: Table) -> dict[str, str]:
-    """Columns declared plain, that no step masks and nobody accepted, whose values identify records: one pass each."""
-    found = {}
-    for name in job.file.columns.plain:
-        if name in job.file.accept or is_masked(job, name) or is_nested(table.masked_schema.field(name).type):
-            continue
-        sizes = group_sizes(table, [name], "gate: values")
-        if is_near_unique(sizes):
-            found[name] = (
-                f"{sizes.distinct:,} different values in {sizes.records:,} records, {sizes.groups.get(1, 0):,} of them "
-                "held by one record: it identifies people."
-            )
-    return found
 
 
 class GateMeasures(NamedTuple):

@@ -22,9 +22,9 @@ from dpmask.job.decision import Decision, measure_and_judge
 from dpmask.job.events import Recorder
 from dpmask.job.exposure import exposed_records
 from dpmask.job.fit import draws_of, fitted_steps, saved_steps
-from dpmask.job.gate import near_unique
 from dpmask.job.model import Job
 from dpmask.job.outcome import Resumed
+from dpmask.job.plain_columns import telling_columns
 from dpmask.job.prepare import PAIRING, SOURCE, STAGING, Prepared, in_the_way, prepare
 from dpmask.job.reports import REPORT, write_reports
 from dpmask.job.series import CheckedSeries
@@ -121,7 +121,7 @@ def _folder(prepared: Prepared) -> Place:
 def _release(this: JobRun, prepared: Prepared, checkpoint: Checkpoint) -> None:
     """All stages after reading; a failure leaves a checkpoint to go on from."""
     folder, recorder = _folder(prepared), this.recorder
-    identifying = near_unique(this.job, prepared.lake)
+    identifying = telling_columns(this.job, prepared.lake)
     if identifying:
         raise closed(identifying)
     with checkpoint.journal(resume=this.resume) as journal:

@@ -55,6 +55,16 @@ def is_near_unique(sizes: GroupSizes) -> bool:
     return many or sizes.distinct * _HOLDERS > sizes.records
 
 
+def are_near_unique_together(sizes: GroupSizes) -> bool:
+    """Whether values of several columns, each of them harmless, identify records.
+
+    More than 20 records and more than a tenth of them are alone with all of their values, or these are shared by fewer
+    than 5 records on average.
+    """
+    alone = sizes.groups.get(1, 0)
+    return alone > max(_ALONE, _ALONE_FEW * sizes.records) or sizes.distinct * _HOLDERS > sizes.records
+
+
 class AttackRate(NamedTuple):
     """What one attack came to: its name, its rate and the rate's 95 % interval."""
 
