@@ -39,7 +39,8 @@ from dpmask.kernels.keys import float_keys, grouped
 from dpmask.kernels.microaggregation import merge_small
 from dpmask.kernels.ward import Merges, cut, means, merge_all
 from dpmask.kernels.warm_up import KernelUse, Task
-from dpmask.masking.microaggregation.cells import Cell, Integers, fit_in_cells
+from dpmask.masking.microaggregation.cell_method import Cell, Integers
+from dpmask.masking.microaggregation.cells import fit_in_cells
 from dpmask.masking.microaggregation.grouped_release import CELL_SIZES, FittedGroup, FittedSharedRows, SharedRowsMethod
 from dpmask.masking.microaggregation.variables import Variables
 from dpmask.masking.microaggregation.whole_table import Sharpness, fit_whole_table

@@ -32,7 +32,8 @@ from dpmask.kernels.microaggregation import mdav
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.masking.domains import find_domains
 from dpmask.masking.microaggregation.calibrated import group_shares, moved
-from dpmask.masking.microaggregation.cells import Cell, CellGroup, Integers, fit_in_cells
+from dpmask.masking.microaggregation.cell_method import Cell, Integers
+from dpmask.masking.microaggregation.cells import CellGroup, fit_in_cells
 from dpmask.masking.microaggregation.grouped_release import CELL_SIZES, FittedSharedRows, SharedRowsMethod
 from dpmask.masking.microaggregation.variables import Variables
 from dpmask.masking.movable import GROUP_SIZE, ParameterRange

@@ -24,8 +24,9 @@ from dpmask.errors import InputError
 from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.models import judged
 from dpmask.kernels.refinement.cells import Sensitive
-from dpmask.kernels.refinement.growth import Check, Grown, Leaves, Level, RegionRecords, RowRecords, Rules, grow
+from dpmask.kernels.refinement.growth import Check, Grown, Leaves, Rules, grow
 from dpmask.kernels.refinement.region_cuts import Proposals, propose_counted
+from dpmask.kernels.refinement.region_records import Level, RegionRecords, RowRecords
 from dpmask.kernels.refinement.regions import (
     LEAF,
     Codes,

@@ -25,24 +25,28 @@ from functools import partial, reduce
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.constraints.strata import StratumColumn
 from dpmask.constraints.zeros import AUTO
 from dpmask.errors import InputError, JobError
-from dpmask.kernels.arrays import Flags, Floats, Integers
+from dpmask.kernels.arrays import Floats
 from dpmask.kernels.covariance import CovarianceSums, covariance_sums, merge_covariance_sums
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
-from dpmask.kernels.intervals import PERCENTS
-from dpmask.kernels.linkage.filtering import NoiseFilter, noise_covariance, unfiltered, wiener
-from dpmask.kernels.linkage.nearest import Masked, Metric, Radii, as_close, merge_found, own_radii
+from dpmask.kernels.linkage.filtering import noise_covariance
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.measures.risk.known_strata import KnownStrata, known_zeros, pair_with_strata
-from dpmask.measures.risk.noise_values import NoisyValues, apart, noise_units, noisy_values, patterns
+from dpmask.measures.risk.noise_intruder import (
+    FilterLinks,
+    NoiseFilters,
+    NoiseIntruder,
+    linked_by_filters,
+    merge_filter_links,
+)
+from dpmask.measures.risk.noise_values import NoisyValues, noise_units, noisy_values
 from dpmask.results import LESS_RISK, MORE_RISK, RATE, Headline, Interval, Risk, Term
 from dpmask.table.checks import require_spread
 from dpmask.table.columns import require_numeric
@@ -175,9 +179,9 @@ def noise_filter(
     if first.after.complete < _FEWEST:
         raise InputError(f"{_WHO}: at least {_FEWEST} records must be complete before and after masking.")
     require_spread(first.before, columns, _WHO)
-    intruder = _Intruder(first.after.mean, first.released, _noise(first, scale, correlated), units is not None)
-    link = partial(_link, intruder, first.persons, first.before.sd)
-    linked = both.reduce(partial(_linked_block, wide, read, link), _merge_links, f"{_WHO}: link")
+    intruder = NoiseIntruder(first.after.mean, first.released, _noise(first, scale, correlated), units is not None)
+    link = partial(linked_by_filters, intruder, first.persons, first.before.sd)
+    linked = both.reduce(partial(_linked_block, wide, read, link), merge_filter_links, f"{_WHO}: link")
     return _result(linked, first, len(columns))
 
 
@@ -195,9 +199,9 @@ def _in_tiles(
 
 def _linked_block(
     wide: bool, read: Callable[[Rows], NoisyValues], link: Callable[..., Any], rows: Rows
-) -> list[_Links]:
-    filters: _Filters = {}
-    return cast("list[_Links]", _in_tiles(wide, read, _merge_links, partial(link, filters), rows))
+) -> list[FilterLinks]:
+    filters: NoiseFilters = {}
+    return cast("list[FilterLinks]", _in_tiles(wide, read, merge_filter_links, partial(link, filters), rows))
 
 
 def _noise(first: _First, scale: float, correlated: bool) -> Floats:
@@ -259,103 +263,7 @@ def _merge_first(sample: int, left: _First, right: _First) -> _First:
     )
 
 
-_Filters = dict[bytes, tuple[NoiseFilter, NoiseFilter]]
-"""By the columns that have noise: with many, each takes seconds."""
-
-
-class _Intruder(NamedTuple):
-    """What is known of noisy values: their mean and covariance, that of the noise, and whether there are strata."""
-
-    mean: Floats
-    released: Floats
-    noise: Floats
-    stratified: bool
-
-    def filters(self, known: _Filters, there: Flags) -> tuple[NoiseFilter, NoiseFilter]:
-        """With and without filtering, of records with noise in these columns; ``known`` are those computed before."""
-        code = there.tobytes()
-        if code not in known:
-            mean, released, noise = self.mean[there], self.released[there][:, there], self.noise[there][:, there]
-            known[code] = wiener(mean, released, noise), unfiltered(mean, noise)
-        return known[code]
-
-    def estimates(self, filters: _Filters, masked: Floats, lines: Floats) -> tuple[Floats, Floats]:
-        """Originals by noisy values, with and without filtering; what has no noise is as it is."""
-        found = masked.copy(), masked
-        for there, records in patterns(lines):
-            if there.any():
-                some = np.ix_(there, records)
-                found[0][some] = self.filters(filters, there)[0].estimates(masked[some])
-        return found
-
-    def turned(self, filters: _Filters, values: Sequence[Floats], lines: Floats) -> tuple[Floats, Floats]:
-        """Values in spaces in which each filter errs alike in all directions, and strata are far apart."""
-        found = np.zeros(values[0].shape), np.zeros(values[0].shape)
-        for there, records in patterns(lines):
-            some = np.ix_(there, records)
-            for turned, one, given in zip(
-                found, self.filters(filters, there) if there.any() else (), values, strict=False
-            ):
-                turned[some] = one.turned(given[some])
-        if not self.stratified:
-            return found
-        first, second = (np.concatenate([apart(lines), one]) for one in found)
-        return first, second
-
-
-class _Links(NamedTuple):
-    """With a filter: squared errors in units of sd, values disclosed at each width, and who is nearest to persons."""
-
-    squares: float
-    close: NDArray[np.int64]
-    found: Integers  # for each person how many records are as near as the own one, or BEATEN
-
-
-class _AttackedPersons(NamedTuple):
-    """The persons attacked in the space of a filter, and how far their own masked records are."""
-
-    known: Floats
-    radii: Radii
-
-
-def _attacked_persons(intruder: _Intruder, filters: _Filters, persons: HashSample) -> list[_AttackedPersons]:
-    known, masked, lines = np.split(persons.values, 3)
-    own = intruder.turned(filters, intruder.estimates(filters, masked, lines), lines)
-    queries = intruder.turned(filters, (known, known), lines)
-    points = slice(-len(known), None)  # what tells strata apart is so large that its rounding would count as near
-    return [
-        _AttackedPersons(one, own_radii(_metric(one[points]), one[points], other[points], np.empty((0, one.shape[1]))))
-        for one, other in zip(queries, own, strict=True)
-    ]
-
-
-def _metric(points: Floats) -> Metric:
-    return Metric(len(points), None, *np.empty((3, 0)))
-
-
-def _link(intruder: _Intruder, persons: HashSample, sd: Floats, filters: _Filters, found: NoisyValues) -> list[_Links]:
-    estimates = intruder.estimates(filters, found.masked, found.lines)
-    records = intruder.turned(filters, estimates, found.lines)
-    each = zip(estimates, records, _attacked_persons(intruder, filters, persons), strict=True)
-    return [_linked(*one, found, sd) for one in each]
-
-
-def _linked(estimates: Floats, records: Floats, asked: _AttackedPersons, found: NoisyValues, sd: Floats) -> _Links:
-    gaps = np.abs(estimates - found.known) * found.unit / sd[:, None]
-    close = np.array([(gaps <= percent / 100).sum() for percent in PERCENTS], np.int64)
-    none = np.empty((0, records.shape[1]))
-    near = as_close(_metric(records), asked.known, asked.radii, Masked(records, none, none), collapse=False)
-    return _Links(float((gaps**2).sum()), close, near)
-
-
-def _merge_links(left: list[_Links], right: list[_Links]) -> list[_Links]:
-    return [
-        _Links(a.squares + b.squares, a.close + b.close, merge_found(a.found, b.found))
-        for a, b in zip(left, right, strict=True)
-    ]
-
-
-def _result(found: list[_Links], first: _First, columns: int) -> FilteredNoise:
+def _result(found: list[FilterLinks], first: _First, columns: int) -> FilteredNoise:
     records = int(first.before.values[0])
     linked = [float(np.where(one.found > 0, 1.0 / np.maximum(one.found, 1), 0.0).mean()) for one in found]
     disclosed = [float(one.close.mean() / (records * columns)) for one in found]
