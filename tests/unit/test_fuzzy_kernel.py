@@ -253,6 +253,17 @@ def test_a_distant_record_does_not_spoil_the_others():
         np.testing.assert_array_equal(u[:, :2], memberships(column(1, 3), centers[0], **model))
 
 
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize(
+    "centers", [(0, 1e150, -1e150, 4), (1 + 2e-16, 4e-90, 1e-85, 2e-85), (1e-120, -1e-60, 1e60, 7)]
+)
+def test_products_of_distances_may_leave_the_range_of_numbers(model, centers):
+    block, v = column(1, 3, 0, 4e-90, 1e-60, 1e100), np.array(centers)[:, None]
+    expected = reference.memberships(block.astype(np.longdouble), v.astype(np.longdouble), **model).astype(float)
+    np.testing.assert_allclose(memberships(block, v, **model), expected, rtol=1e-10, atol=1e-15)
+    assert_equals_reference(block[:, :2], v[None], **model)
+
+
 def test_far_from_zero_nothing_cancels():
     block, centers = problem(3, 4, 200)
     near = memberships(block, centers[0], fuzziness=2.0)

@@ -14,15 +14,27 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.compile import compiled
-from dpmask.kernels.fuzzy.tiles import FACTOR, NEAREST, OBJECTIVE, POWER, RATIO, ROWS, SCALE, TOTAL, find_nearest
+from dpmask.kernels.fuzzy.tiles import (
+    FACTOR,
+    FARTHEST,
+    NEAREST,
+    OBJECTIVE,
+    POWER,
+    RATIO,
+    ROWS,
+    SCALE,
+    TOTAL,
+    UNIT,
+)
 from dpmask.kernels.vector_math import exp2, log2
 
 CRISP, FUZZY_2, FUZZY_1_5, FUZZY_WHOLE, FUZZY, ENTROPY = "crisp", "2", "1.5", "whole", "fuzzy", "entropy"
 """The models: m = 1, m = 2, m = 1.5, another m with a whole number 1/(m-1), any other m, entropy. A kernel is built for
 one of them and has the code of no other; 1/(m-1) or lambda is an argument of it."""
 
-# Outside this range the squares in a distance overflow or lose digits: such a record's distances are computed again.
-SMALLEST_DISTANCE, LARGEST_DISTANCE = 1e-280, 1e300
+# Outside this range squares, products of two distances or cubes of their inverses overflow or lose digits: records with
+# such distances are computed again.
+SMALLEST_DISTANCE, LARGEST_DISTANCE = 1e-90, 1e90
 _SMALLEST_RATIO = 2.0**-1022
 _LN2 = math.log(2.0)
 
@@ -46,24 +58,45 @@ def find_shares(model: str, partial: bool) -> Any:
         exponent: float,
         powered: bool,
     ) -> None:
-        find_nearest(shares, clusters, lines)
         for k in range(ROWS):
-            lines[TOTAL, k] = 0.0
+            lines[NEAREST, k] = np.inf
+            lines[FARTHEST, k] = lines[TOTAL, k] = 0.0
         to_shares(shares, lines, clusters, exponent, powered)
         extreme = 0
         for k in range(ROWS):
-            extreme += (lines[NEAREST, k] < SMALLEST_DISTANCE) | (lines[NEAREST, k] > LARGEST_DISTANCE)
+            extreme += (lines[NEAREST, k] < SMALLEST_DISTANCE) | (lines[FARTHEST, k] > LARGEST_DISTANCE)
         if extreme > 0:
             for k in range(ROWS):
-                if lines[NEAREST, k] < SMALLEST_DISTANCE or lines[NEAREST, k] > LARGEST_DISTANCE:
+                if lines[NEAREST, k] < SMALLEST_DISTANCE or lines[FARTHEST, k] > LARGEST_DISTANCE:
                     mend(records, seen, lines, shares, centers, clusters, exponent, powered, k)
 
     return shares_of
 
 
 @compiled(part=True)
+def _widen(lines: Floats, k: int, one: float, two: float) -> None:
+    """Have the range of a record's distances contain these."""
+    near, far = lines[NEAREST, k], lines[FARTHEST, k]
+    less, more = one if one < two else two, two if one < two else one
+    lines[NEAREST, k] = less if less < near else near
+    lines[FARTHEST, k] = more if more > far else far
+
+
+@compiled(part=True)
+def _find_range(shares: Floats, lines: Floats) -> None:
+    """The unit is the nearest distance."""
+    for i in range(0, shares.shape[0], 2):
+        j = i + 1
+        for k in range(ROWS):
+            _widen(lines, k, shares[i, k], shares[j, k])
+    for k in range(ROWS):
+        lines[UNIT, k] = lines[NEAREST, k]
+
+
+@compiled(part=True)
 def _crisp(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
     """M = 1: everything to the nearest centre, the first of several."""
+    _find_range(shares, lines)
     for i in range(clusters):
         for k in range(ROWS):
             first = (shares[i, k] <= lines[NEAREST, k]) & (lines[TOTAL, k] == 0.0)
@@ -71,38 +104,50 @@ def _crisp(shares: Floats, lines: Floats, clusters: int, exponent: float, powere
             lines[TOTAL, k] += shares[i, k]
 
 
-@compiled(part=True)
-def _fuzzy_2(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
-    """M = 2: q = r."""
-    for i in range(clusters):
-        if powered:
-            for k in range(ROWS):
-                ratio = lines[NEAREST, k] / shares[i, k]
-                lines[TOTAL, k] += ratio
-                shares[i, k] = ratio * ratio
-        else:
-            for k in range(ROWS):
-                shares[i, k] = lines[NEAREST, k] / shares[i, k]
-                lines[TOTAL, k] += shares[i, k]
+def _by_inverses(squared: bool) -> Any:
+    """The part for m = 2, where q = r = 1 / d, and for m = 1.5, where q = r^2: one division for two centres."""
 
-
-@compiled(part=True)
-def _fuzzy_1_5(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
-    """M = 1.5: q = r^2."""
-    for i in range(clusters):
+    @compiled(part=True)
+    def to_shares(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
+        for i in range(0, shares.shape[0], 2):
+            j = i + 1
+            counts = 1.0 if j < clusters else 0.0
+            for k in range(ROWS):
+                one, two = shares[i, k], shares[j, k]
+                _widen(lines, k, one, two)
+                inverse = 1.0 / (one * two)
+                r, s = two * inverse, one * inverse
+                p, q = r * r if squared else r, s * s if squared else s
+                lines[TOTAL, k] += p + counts * q
+                shares[i, k] = p * r if powered else p
+                shares[j, k] = q * s if powered else q
         for k in range(ROWS):
-            ratio = lines[NEAREST, k] / shares[i, k]
-            lines[TOTAL, k] += ratio * ratio
-            shares[i, k] = ratio * ratio * ratio if powered else ratio * ratio
+            lines[UNIT, k] = 1.0
+
+    return to_shares
+
+
+@compiled(part=True)
+def _find_ratios(shares: Floats, lines: Floats) -> None:
+    """From d_ik to r_ik = min_j d_jk / d_ik, by one division for two centres."""
+    _find_range(shares, lines)
+    for i in range(0, shares.shape[0], 2):
+        j = i + 1
+        for k in range(ROWS):
+            one, two = shares[i, k], shares[j, k]
+            inverse = lines[UNIT, k] / (one * two)
+            shares[i, k] = two * inverse
+            shares[j, k] = one * inverse
 
 
 @compiled(part=True)
 def _fuzzy_whole(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
     """Where 1/(m-1) is a whole number, as for m = 1.25, 1.2 and 1.1: q = r^whole, by squares."""
     whole = int(exponent)
+    _find_ratios(shares, lines)
     for i in range(clusters):
         for k in range(ROWS):
-            ratio = lines[NEAREST, k] / shares[i, k]
+            ratio = shares[i, k]
             lines[RATIO, k] = ratio
             lines[POWER, k] = ratio * ratio
             shares[i, k] = ratio if whole & 1 else 1.0
@@ -129,9 +174,10 @@ def _count_shares(shares: Floats, lines: Floats, i: int, powered: bool) -> None:
 @compiled(part=True)
 def _fuzzy(shares: Floats, lines: Floats, clusters: int, exponent: float, powered: bool) -> None:
     """Any m > 1: q = r^exponent with exponent = 1/(m-1)."""
+    _find_ratios(shares, lines)
     for i in range(clusters):
         for k in range(ROWS):  # two loops: one would need more registers than there are
-            ratio = lines[NEAREST, k] / shares[i, k]
+            ratio = shares[i, k]
             lines[RATIO, k] = ratio
             lines[POWER, k] = exponent * log2(ratio if ratio > _SMALLEST_RATIO else _SMALLEST_RATIO)
         for k in range(ROWS):
@@ -143,6 +189,7 @@ def _fuzzy(shares: Floats, lines: Floats, clusters: int, exponent: float, powere
 def _entropy(shares: Floats, lines: Floats, clusters: int, entropy: float, powered: bool) -> None:
     """Eq. 3 of Torra 2020 as a softmax that cannot overflow: q = exp(-lambda (d - min d))."""
     slope = -entropy / _LN2
+    _find_range(shares, lines)
     for i in range(clusters):
         for k in range(ROWS):
             shares[i, k] = exp2(slope * (shares[i, k] - lines[NEAREST, k]))
@@ -151,8 +198,8 @@ def _entropy(shares: Floats, lines: Floats, clusters: int, entropy: float, power
 
 _TO_SHARES: dict[str, Any] = {
     CRISP: _crisp,
-    FUZZY_2: _fuzzy_2,
-    FUZZY_1_5: _fuzzy_1_5,
+    FUZZY_2: _by_inverses(squared=False),
+    FUZZY_1_5: _by_inverses(squared=True),
     FUZZY_WHOLE: _fuzzy_whole,
     FUZZY: _fuzzy,
     ENTROPY: _entropy,
@@ -181,7 +228,7 @@ def _extreme_shares(model: str, partial: bool) -> Any:
         for i in range(clusters):
             on_centers += lies_on(records, seen, centers, i, k)
         if on_centers > 0.0 and not entropic:  # as most records do that a tolerance lets go there
-            lines[TOTAL, k], lines[NEAREST, k] = 0.0, 0.0
+            lines[TOTAL, k], lines[UNIT, k] = 0.0, 0.0
             for i in range(clusters):
                 own = lies_on(records, seen, centers, i, k) and not (crisp and lines[TOTAL, k] > 0.0)
                 shares[i, k] = 1.0 if own else 0.0
@@ -206,7 +253,7 @@ def _extreme_shares(model: str, partial: bool) -> Any:
             total += q
             shares[i, k] = q * ratio if powered else q
         lines[TOTAL, k] = total
-        lines[NEAREST, k] = smallest * smallest
+        lines[UNIT, k] = smallest * smallest
 
     return shares_of_one
 
@@ -251,7 +298,8 @@ def _safe_distance(partial: bool) -> Any:
 def finish(model: str) -> Any:
     """The part that finds the scale, which turns shares into u_ik^m, and each record's part of J.
 
-    FCM: min d (sum q)^(1-m). EFCM: min d - log(sum q) / lambda. Both equal the sums over clusters (eq. 2) at these u.
+    FCM: f (sum q)^(1-m) with f the unit. EFCM: min d - log(sum q) / lambda. Both equal the sums over clusters (eq. 2)
+    at these u.
     """
     special = {CRISP: _finish_crisp, FUZZY_2: _finish_2, FUZZY_1_5: _finish_1_5, ENTROPY: _finish_entropy}
     return special.get(model, _finish_fuzzy)
@@ -261,24 +309,23 @@ def finish(model: str) -> Any:
 def _finish_crisp(lines: Floats, exponent: float) -> None:
     for k in range(ROWS):
         lines[SCALE, k] = 1.0
-        lines[OBJECTIVE, k] = lines[NEAREST, k]
+        lines[OBJECTIVE, k] = lines[UNIT, k]
 
 
 @compiled(part=True)
 def _finish_2(lines: Floats, exponent: float) -> None:
     for k in range(ROWS):
-        total = lines[TOTAL, k]
-        lines[SCALE, k] = 1.0 / (total * total)
-        lines[OBJECTIVE, k] = lines[NEAREST, k] / total
+        inverse = 1.0 / lines[TOTAL, k]
+        lines[SCALE, k] = inverse * inverse
+        lines[OBJECTIVE, k] = lines[UNIT, k] * inverse
 
 
 @compiled(part=True)
 def _finish_1_5(lines: Floats, exponent: float) -> None:
     for k in range(ROWS):
         total = lines[TOTAL, k]
-        root = math.sqrt(total)
-        lines[SCALE, k] = 1.0 / (total * root)
-        lines[OBJECTIVE, k] = lines[NEAREST, k] / root
+        lines[SCALE, k] = 1.0 / (total * math.sqrt(total))
+        lines[OBJECTIVE, k] = lines[UNIT, k] * total * lines[SCALE, k]
 
 
 @compiled(part=True)
@@ -287,7 +334,7 @@ def _finish_fuzzy(lines: Floats, exponent: float) -> None:
     for k in range(ROWS):
         total = lines[TOTAL, k]
         lines[SCALE, k] = exp2(-fuzziness * log2(total))
-        lines[OBJECTIVE, k] = lines[NEAREST, k] * total * lines[SCALE, k]
+        lines[OBJECTIVE, k] = lines[UNIT, k] * total * lines[SCALE, k]
 
 
 @compiled(part=True)
@@ -295,4 +342,4 @@ def _finish_entropy(lines: Floats, entropy: float) -> None:
     for k in range(ROWS):
         total = lines[TOTAL, k]
         lines[SCALE, k] = 1.0 / total
-        lines[OBJECTIVE, k] = lines[NEAREST, k] - log2(total) * (_LN2 / entropy)
+        lines[OBJECTIVE, k] = lines[UNIT, k] - log2(total) * (_LN2 / entropy)

@@ -5,9 +5,10 @@ instructions; a tile of records and distances stays in the processor's cache wha
 in Torra (2020) and Torra, Endo, Miyamoto (2009): records x_k, centres v_i, memberships u_ik, fuzziness m, entropy
 weight lambda, tolerance kappa_k, d_ik = |x_k - v_i|^2.
 
-The memberships never appear as such. With r_ik = min_j d_jk / d_ik and q_ik = r_ik^(1/(m-1)) the membership is
-u_ik = q_ik / sum_j q_jk (Prop. 1 of Torra 2020), and since q_ik^(m-1) = r_ik, the weight of a record in a centre is
-u_ik^m = q_ik r_ik (sum_j q_jk)^-m: one power for each record and cluster instead of two, and none for m = 2 and 1.5.
+The memberships never appear as such. With r_ik = f_k / d_ik and q_ik = r_ik^(1/(m-1)), where the unit f_k is any
+distance, the membership is u_ik = q_ik / sum_j q_jk (Prop. 1 of Torra 2020), and since q_ik^(m-1) = r_ik, the weight of
+a record in a centre is u_ik^m = q_ik r_ik (sum_j q_jk)^-m: one power for each record and cluster instead of two, and
+none for m = 2 and 1.5. The unit is 1 for these, and min_j d_jk for others, whose powers would overflow.
 
 Parts are given the arrays of a tile that they work on and no more: what each takes and hands on is compiled, too.
 """
@@ -24,10 +25,12 @@ from dpmask.kernels.compile import compiled, prefetch
 ROWS = 128
 _LINE = 8
 """Numbers that a processor brings from memory at once."""
-WEIGHT, FACTOR, TOLERANCE, NEAREST, RATIO, POWER, TOTAL, SCALE, OBJECTIVE, REACH, SIZE, MOVING, CHANGE = range(13)
-"""The lines of a tile: record weights, 0 behind the end of the block; columns / observed columns; kappa; min_i d_ik;
-r_ik and powers of it for one i; sum_i q_ik; what turns shares into u_ik^m, times the record's weight; the record's part
-of J; and of records that move min(1, kappa / |p - x|), |x|^2 + |p|^2, whether they do, and a sum."""
+WEIGHT, FACTOR, TOLERANCE, NEAREST, FARTHEST, UNIT, RATIO, POWER, TOTAL, SCALE, OBJECTIVE = range(11)
+REACH, SIZE, MOVING, CHANGE = range(11, 15)
+"""The lines of a tile: record weights, 0 behind the end of the block; columns / observed columns; kappa; min_i d_ik and
+max_i d_ik; the distance over which shares are taken; r_ik and powers of it for one i; sum_i q_ik; what turns shares
+into u_ik^m, times the record's weight; the record's part of J; and of records that move min(1, kappa / |p - x|),
+|x|^2 + |p|^2, whether they do, and a sum."""
 
 
 class Tile(NamedTuple):
