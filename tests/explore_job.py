@@ -31,6 +31,7 @@ policy:
   - gate.smallest >= 20
   - microaggregation.smallest >= 4
   - il1s.value <= 0.9
+  - gate.attacks <= 1
   - gate.linkage <= 1
 """
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpmask.errors import PolicyRefusal
+from dpmask.job.advice import larger_groups
 from dpmask.job.attacks import attack_requests, taken, undoing
 from dpmask.job.gate import GateMeasures, attacked_columns, gate_measures
 from dpmask.job.measures import consistency_requests, named_columns, takers
@@ -39,6 +40,8 @@ class Decision:
     figures: Mapping[str, Any]
     """Those of the methods, by the names of their steps."""
     gate: GateRisk
+    rows: int
+    """Records of the masked table."""
     untried: Sequence[str]
     """Attacks that could not be made, as warnings."""
 
@@ -81,6 +84,7 @@ class Decision:
         lines.append(result.explain())
         if (name, field) == (GATE, "linkage"):
             lines += self.gate.leading_columns()
+            lines += larger_groups(self.job, self.rows, broken.judged, broken.rule.limit)
         if (name, field) == (GATE, "differencing"):
             lines[-1:] = [found.explain() for one, found in self.measured if one.measure == field] or lines[-1:]
         return [*lines, _ADVICE[result.public or isinstance(result, Loss)]]
@@ -123,6 +127,7 @@ def measure_and_judge(
         gate=gate.risk(
             masked.rows, results, tried, [one.name for one in attacks if one.name not in results], differencing
         ),
+        rows=masked.rows,
         untried=untried,
     )
 

@@ -27,7 +27,9 @@ class TriedParameter(NamedTuple):
 
 def tried(job: Job) -> list[TriedParameter]:
     """The parameters of a job that a sweep without ``--over`` tries, at most two, the first steps first."""
-    found = [one for number in _steps(job) for one in movable_of(job, number) if one.parameter.range.trial][:MOST_AXES]
+    found = [one for number in last_steps(job) for one in movable_of(job, number) if one.parameter.range.trial][
+        :MOST_AXES
+    ]
     if not found:
         raise JobError(
             "A sweep without --over tries parameters that set the risk, and no step of this job has one. "
@@ -46,7 +48,7 @@ def _tried(one: PlacedMovable, times: Sequence[float]) -> TriedParameter:
     return TriedParameter(f"{one.name}={', '.join(map(str, values))}", trial.why)
 
 
-def _steps(job: Job) -> Iterator[int]:
+def last_steps(job: Job) -> Iterator[int]:
     """Steps whose columns no later step masks again: it is the last one that sets what is released."""
     masks = [set(method.masks) for method in job.methods]
     for number, own in enumerate(masks):
