@@ -14,7 +14,7 @@ from dpmask.kernels.arrays import Integers
 from dpmask.lake.reading import Rows
 from dpmask.results import shown
 from dpmask.table.columns import require_known
-from dpmask.table.table import derive_rows
+from dpmask.table.table import Frame, derive_rows
 
 if TYPE_CHECKING:
     from dpmask.clustering.fuzzy_c_regression import ModelSolution
@@ -85,7 +85,7 @@ class FittedClustering(ABC):
         """Whether the clusters came to rest before the last pass that was allowed."""
         return self.solution.converged
 
-    def labels(self, table: Any) -> Any:
+    def labels(self, table: Frame) -> Frame:
         """The cluster of each record, as a series; -1 for a record that cannot be placed for missing values."""
         return self._derived(table, self._labels)["label"]
 

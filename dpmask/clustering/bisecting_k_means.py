@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dpmask.clustering.base import Clustering
 from dpmask.clustering.features import find_features
 from dpmask.clustering.partition import FittedPartition, Settings, bisecting, search_features
 from dpmask.engine.draws import Subkey
 from dpmask.parameters import require_integer, require_number
-from dpmask.table.table import as_table
+from dpmask.table.table import Frame, as_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +52,7 @@ class BisectingKMeans(Clustering):
 
     def fit(
         self,
-        table: Any,
+        table: Frame,
         *,
         columns: Sequence[str] | None = None,
         intervals: Sequence[str] = (),

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpmask.clustering.base import Clustering, require_records, sample_share
 from dpmask.clustering.fitted_fuzzy_c_means import FittedFuzzyCMeans
@@ -64,6 +65,12 @@ class Variant(NamedTuple):
         return ClusterModel(fuzziness, entropy, tolerance, partial, feasible)  # type: ignore[arg-type]
 
 
+if TYPE_CHECKING:
+    Start = ArrayLike | None
+else:  # it is checked where its columns are known
+    Start = Any
+
+
 @dataclass(frozen=True, kw_only=True)
 class CenterClustering(Clustering, ABC):
     """Parameters of fuzzy c-means and k-means, and how their centres are found."""
@@ -71,7 +78,7 @@ class CenterClustering(Clustering, ABC):
     clusters: int
     starts: int = 20
     standardise: bool = True
-    initial: Any = field(default=None, repr=False)
+    initial: Start = field(default=None, repr=False)
     max_passes: int = 1000
     shift: float = 1e-6
     nulls: str = "refuse"

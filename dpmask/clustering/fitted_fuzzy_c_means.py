@@ -18,6 +18,7 @@ from dpmask.kernels.fuzzy.center_sums import memberships
 from dpmask.kernels.fuzzy.labels import labels
 from dpmask.lake.reading import Rows
 from dpmask.table.columns import floats, require_numeric
+from dpmask.table.table import Frame
 
 if TYPE_CHECKING:
     from dpmask.clustering.center_clustering import CenterClustering
@@ -75,7 +76,7 @@ class FittedFuzzyCMeans(FittedClustering):
         gaps = np.abs(centers[:, None] - centers[None]).max(axis=2) + np.triu(np.full((len(centers),) * 2, np.inf))
         return int((gaps.min(axis=1, initial=np.inf) < _COINCIDENT).sum())
 
-    def memberships(self, table: Any) -> Any:
+    def memberships(self, table: Frame) -> Frame:
         """How much each record belongs to each cluster: a frame of the same kind and index, computed when asked for.
 
         A record that cannot be placed for missing values has none.

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dpmask.clustering.center_clustering import CenterClustering, Variant
 from dpmask.clustering.fitted_fuzzy_c_means import FittedFuzzyCMeans
@@ -22,7 +21,7 @@ from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError
 from dpmask.kernels.fuzzy.center_sums import largest_fuzziness
 from dpmask.parameters import Names, require_flag, require_number, require_texts
-from dpmask.table.table import as_table
+from dpmask.table.table import Frame, as_table
 
 __all__ = ["FittedFuzzyCMeans", "FuzzyCMeans"]
 
@@ -103,7 +102,7 @@ class FuzzyCMeans(CenterClustering):
 
     def fit(
         self,
-        table: Any,
+        table: Frame,
         *,
         columns: Sequence[str] | None = None,
         weight: str | None = None,

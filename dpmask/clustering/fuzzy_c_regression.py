@@ -79,7 +79,7 @@ class FuzzyCRegression(Clustering):
 
     def fit(
         self,
-        table: Any,
+        table: tables.Frame,
         *,
         dependents: Sequence[str],
         independents: Sequence[str],
@@ -265,7 +265,7 @@ class FittedFuzzyCRegression(FittedClustering):
         """How many records are nearest to each model: people, not weights; one that weighs nothing shapes none."""
         return self.solution.sizes
 
-    def memberships(self, table: Any) -> Any:
+    def memberships(self, table: tables.Frame) -> tables.Frame:
         """How much each record belongs to each model: a frame of the same kind and index, computed when asked for.
 
         A record with a missing value has none.

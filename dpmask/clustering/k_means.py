@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dpmask.clustering.center_clustering import CenterClustering, Variant
 from dpmask.clustering.features import find_features
@@ -17,7 +16,7 @@ from dpmask.clustering.partition import FittedPartition, Settings, all_at_once, 
 from dpmask.engine.draws import Subkey
 from dpmask.errors import JobError
 from dpmask.table.columns import is_numeric, require_known
-from dpmask.table.table import Table, as_table
+from dpmask.table.table import Frame, Table, as_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +56,7 @@ class KMeans(CenterClustering):
 
     def fit(
         self,
-        table: Any,
+        table: Frame,
         *,
         columns: Sequence[str] | None = None,
         weight: str | None = None,

@@ -22,6 +22,8 @@ from dpmask.lake.storage_errors import storage_errors
 
 Rows = Any
 """The rows of one block: an Arrow table."""
+Schema = Any
+"""The names and types of columns: an Arrow schema."""
 _BATCH = 1 << 16
 _SMALL, _AT_ONCE = 1 << 20, 64
 """Bytes of a file that is fetched whole from a store, as asking takes longer than sending; how many at once."""

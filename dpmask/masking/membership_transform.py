@@ -26,7 +26,7 @@ from dpmask.errors import JobError, nearest
 from dpmask.kernels.membership import gaussian, s_shape, triangular, z_shape
 from dpmask.kernels.moments import Moments
 from dpmask.kernels.warm_up import ORDER, KernelUse, Task
-from dpmask.lake.reading import Rows
+from dpmask.lake.reading import Rows, Schema
 from dpmask.masking.column_method import ColumnMethod
 from dpmask.masking.method import FittedMethod
 from dpmask.parameters import Names, NumberLists, require_choice, require_columns
@@ -110,7 +110,7 @@ class MembershipTransform(ColumnMethod["FittedMembershipTransform"]):
         if len(numbers) != wanted or not np.isfinite(numbers).all() or not rising.all():
             raise JobError(f"{self.who}: bounds of '{column}' must be {_LIMITS[self.function]}; got {given!r}.")
 
-    def masked_schema(self, schema: Any) -> Any:
+    def masked_schema(self, schema: Schema) -> Schema:
         """Memberships are doubles."""
         return float_schema(schema, self.columns)
 

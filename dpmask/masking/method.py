@@ -21,6 +21,7 @@ from dpmask.docstrings import completed, parameter_texts
 from dpmask.engine.draws import Subkey, make_key
 from dpmask.errors import InputError
 from dpmask.kernels.warm_up import NO_KERNELS, KernelUse
+from dpmask.lake.reading import Rows, Schema
 from dpmask.masking.claims import broken_claims
 from dpmask.masking.movable import Movable, ParameterRange, movable_numbers
 from dpmask.masking.state import class_name, classes_below, put_together, taken_apart
@@ -34,11 +35,9 @@ from dpmask.table.requirement import Requirement
 
 if TYPE_CHECKING:
     from dpmask.clustering.partition import PreservedClusters
-    from dpmask.lake.reading import Rows
     from dpmask.masking.refinement.series import Series
+    from dpmask.table.dropping import Dropped
 
-Schema = Any
-"""An Arrow schema."""
 Fitted = TypeVar("Fitted", bound="FittedMethod")
 _FIT = "Fit to this table."
 
@@ -251,7 +250,7 @@ class FittedMethod(ABC):
     method: Method[Any]
     key: Subkey
     """The key of its draws; what follows in a job is bound to it."""
-    dropped: Any = None
+    dropped: Dropped | None = None
     """Which records it leaves out (dpmask.table.dropping), if its method ``drops``."""
     figures: Result | None = None
     """What masking came to, of the class that the method names."""

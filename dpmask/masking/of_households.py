@@ -169,7 +169,7 @@ class FittedOfHouseholds(FittedMethod):
     """A method fitted to households."""
 
     method: OfHouseholds
-    fitted: Any
+    fitted: FittedMethod
     key: Subkey
 
     @property
@@ -185,8 +185,7 @@ class FittedOfHouseholds(FittedMethod):
     @property
     def figures(self) -> Result | None:  # type: ignore[override]
         """Those of the method, counted in households."""
-        found: Result | None = self.fitted.figures
-        return found
+        return self.fitted.figures
 
     def check(self, table: tables.Table) -> None:
         """Refuse a table that cannot be masked."""
@@ -195,8 +194,7 @@ class FittedOfHouseholds(FittedMethod):
     @property
     def of_one_table(self) -> str:
         """That of the method."""
-        found: str = self.fitted.of_one_table
-        return found
+        return self.fitted.of_one_table
 
     def require_promises(self, table: tables.Table) -> None:
         """Count in households what the method promises."""
@@ -218,20 +216,16 @@ class FittedOfHouseholds(FittedMethod):
 
     def for_analysts(self) -> list[str]:
         """What the method says; its totals are those of households."""
-        found: list[str] = self.fitted.for_analysts()
-        return found
+        return self.fitted.for_analysts()
 
     def warnings(self) -> list[str]:
         """Those of the method."""
-        found: list[str] = self.fitted.warnings()
-        return found
+        return self.fitted.warnings()
 
     def claims(self) -> list[dict[str, Plain]]:
         """Those of the method: what holds of households holds of their members."""
-        found: list[dict[str, Plain]] = self.fitted.claims()
-        return found
+        return self.fitted.claims()
 
     def solution(self) -> dict[str, Plain] | None:
         """That of the method."""
-        found: dict[str, Plain] | None = self.fitted.solution()
-        return found
+        return self.fitted.solution()

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from dpmask.engine.draws import Subkey, chained
-from dpmask.lake.reading import Rows
-from dpmask.masking.method import FittedMethod, Method, Schema
+from dpmask.lake.reading import Rows, Schema
+from dpmask.masking.method import FittedMethod, Method
 from dpmask.parameters import Names, require_columns
 from dpmask.table import table as tables
 from dpmask.table.new_columns import replaced_schema, text_column, with_missing, with_new_columns

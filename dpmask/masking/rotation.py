@@ -26,7 +26,7 @@ from dpmask.engine.draws import Subkey, record_normals
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.rotation import haar_orthogonal, rotated
 from dpmask.kernels.warm_up import KernelUse, Task
-from dpmask.lake.reading import Rows
+from dpmask.lake.reading import Rows, Schema
 from dpmask.masking.column_method import ColumnMethod
 from dpmask.masking.method import FittedMethod
 from dpmask.parameters import Names, require_columns
@@ -74,7 +74,7 @@ class RandomRotation(ColumnMethod["FittedRotation"]):
         super().check(table)
         require_complete_by_footers(table, self.columns, self.who, _NOT_ROTATED)
 
-    def masked_schema(self, schema: Any) -> Any:
+    def masked_schema(self, schema: Schema) -> Schema:
         """Rotated columns are doubles."""
         return float_schema(schema, self.columns)
 

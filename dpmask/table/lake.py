@@ -70,7 +70,7 @@ def read_lake(
     block_rows: int = BLOCK_ROWS,
     schema: str = "strict",
     csv: Mapping[str, str] | None = None,
-    missing: Mapping[str, Sequence[Any]] | None = None,
+    missing: Mapping[str, Sequence[str | float]] | None = None,
     where: str | None = None,
     version: int | None = None,
 ) -> Lake:

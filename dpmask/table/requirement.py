@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import combinations
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from dpmask.errors import JobError, nearest
 
@@ -110,6 +112,16 @@ class Requirement:
         known = {} if self.known is None else {"known": self.known}
         of = {} if self.of == RECORDS else {"of": self.of}
         return {"columns": list(self.columns), "k": self.k, **models, **known, **of}
+
+
+if TYPE_CHECKING:
+    Requirements = Sequence[Requirement | Mapping[str, Any] | tuple[Sequence[str], int]]
+    Trees = Mapping[str, Mapping[str, Any] | str | PathLike[str] | None]
+    Edges = Mapping[str, Sequence[float | str | date]]
+else:  # what stands in them is checked where it is read
+    Requirements = Sequence[object]
+    Trees = Mapping[str, object]
+    Edges = Mapping[str, Sequence[object]]
 
 
 def parse_requirements(given: Any, who: str) -> tuple[Requirement, ...]:

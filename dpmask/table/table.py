@@ -18,7 +18,7 @@ from dpmask.engine.collection import Collection
 from dpmask.engine.tasks import Block, Position, spans_of
 from dpmask.kernels.arrays import Floats
 from dpmask.lake.footers import Facts
-from dpmask.lake.reading import Rows
+from dpmask.lake.reading import Rows, Schema
 from dpmask.table.columns import floats, require_known, with_gaps, with_stored
 from dpmask.table.steps import BlockObserver, DroppedRows, RowMasking, TableMasking, masked_block
 
@@ -35,7 +35,7 @@ class Table:
     Where records were dropped, ``origins`` says for each block which; otherwise there are none.
     """
 
-    schema: Any
+    schema: Schema
     blocks: tuple[Block, ...]
     nullable: frozenset[str]
     steps: tuple[RowMasking, ...] = ()
@@ -52,7 +52,7 @@ class Table:
         return self.blocks[-1].first + self.blocks[-1].rows if self.blocks else 0
 
     @property
-    def masked_schema(self) -> Any:
+    def masked_schema(self) -> Schema:
         """The schema after all steps."""
         schema = self.schema
         for step in self.steps:
@@ -137,7 +137,7 @@ class Table:
         needed = tuple(name for name in self.schema.names if name in wanted)
         return partial(_read, tuple(columns), needed, tuple(steps), before)
 
-    def to_dask(self) -> Any:
+    def to_dask(self) -> Frame:
         """A Dask DataFrame with the blocks as partitions and the position as index."""
         from dpmask.table.frames import to_dask
 
@@ -206,7 +206,7 @@ class _Exchanged:
         return with_stored(rows, self.column, *self.values) if self.column in columns else rows
 
 
-def as_table(table: Any, who: str) -> Table:
+def as_table(table: Frame, who: str) -> Table:
     """A table from a lake or any kind of frame."""
     if isinstance(table, Table):
         return table
@@ -215,7 +215,7 @@ def as_table(table: Any, who: str) -> Table:
     return table_of(table, who)
 
 
-def mask(step: Any, table: Any, who: str) -> Any:
+def mask(step: Any, table: Frame, who: str) -> Frame:
     """The table masked by a step: the kind of frame that it is; a Dask frame or a lake gives a Dask frame, lazily.
 
     The step is made ready for the table first: ``step.for_table``.

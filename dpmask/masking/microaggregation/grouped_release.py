@@ -223,7 +223,7 @@ class SharedRowsMethod(Method[Fitted], ABC):
 class FittedSharedRows(FittedMethod, ABC):
     """A fitted method whose records share rows."""
 
-    method: Any
+    method: SharedRowsMethod[Any]
     key: Subkey
     parts: tuple[FittedGroup, ...]
     figures: MicroaggregationFigures = field()

@@ -18,7 +18,7 @@ from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.kernels.fuzzy.draws import Closeness, closeness, merge_closeness
 from dpmask.kernels.keys import counted_floats
 from dpmask.kernels.microaggregation import merge_small
-from dpmask.lake.reading import Rows
+from dpmask.lake.reading import Rows, Schema
 from dpmask.masking.microaggregation.figures import (
     GroupFigures,
     Nearby,
@@ -103,7 +103,7 @@ class DrawnRows:
             rows = with_floats(rows, name, self.rows[groups, number])
         return rows
 
-    def masked_schema(self, schema: Any) -> Any:
+    def masked_schema(self, schema: Schema) -> Schema:
         """Types are kept."""
         return schema
 

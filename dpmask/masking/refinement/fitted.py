@@ -37,7 +37,7 @@ class FittedRefinement(FittedMethod):
 
     method: TopDownRefinement
     released: tuple[Released, ...]
-    cuts: Mapping[str, list[Any]]
+    cuts: Mapping[str, list[str | float]]
     """For each attribute the leaves of its tree that are left, by name, or the edges of its intervals."""
     figures: Figures = field()
     guide: Labels = field()
@@ -59,10 +59,10 @@ class FittedRefinement(FittedMethod):
     @property
     def preserved(self) -> PreservedClusters | None:
         """The clusters that guide, if any do."""
-        source = self.guide.source
-        if not isinstance(source, FittedPartition):
+        source, guide = self.guide.source, self.method.guide
+        if not isinstance(source, FittedPartition) or isinstance(guide, str):
             return None
-        return PreservedClusters(source, self.method.guide["algorithm"])
+        return PreservedClusters(source, guide["algorithm"])
 
     @property
     def series_cuts(self) -> Mapping[str, Mapping[str, Any]] | None:
@@ -123,7 +123,7 @@ class FittedRefinement(FittedMethod):
         lines += [f"  {one.change}: {one.column}, '{one.value}' (gain {_gain(one.gain)})" for one in found.alternatives]
         return "\n".join(lines)
 
-    def labels(self, table: Any) -> Any:
+    def labels(self, table: tables.Frame) -> tables.Frame:
         """The guide's class of each record, as a series."""
         return tables.derive_rows(table, self.guide.inputs, self._labels, require_known, WHO)["label"]
 
@@ -142,7 +142,7 @@ class FittedRefinement(FittedMethod):
         """
         names = self.released_names()
         found = []
-        for one in self.method.requirements:
+        for one in self.method.group_requirements:
             several = one.known and any(len(names[column]) > 1 for column in one.columns)
             models = [self._claimed(model) for model in one.models if model.column not in self.changes]
             more: dict[str, Any] = {"models": models} if models else {}
@@ -176,7 +176,7 @@ class FittedRefinement(FittedMethod):
 
     def statement(self) -> str:
         """What a reader of the release may know: the requirements and the solution."""
-        required = "; ".join(map(described, self.method.requirements))
+        required = "; ".join(map(described, self.method.group_requirements))
         cuts = "; ".join(
             f"{column}: {_described_cut(cut, column in self.method.domains)}" for column, cut in self.cuts.items()
         )

@@ -56,7 +56,7 @@ class FittedRegions(FittedRefinement):
 
     def statement(self) -> str:
         """What a reader of the release may know."""
-        required = "; ".join(map(described, self.method.requirements))
+        required = "; ".join(map(described, self.method.group_requirements))
         return (
             f"Records were put into {self.figures.regions:,} regions, and every value was replaced by the part of its "
             "column that its region covers: an interval, a node of a tree, or the value itself. Every row of these "

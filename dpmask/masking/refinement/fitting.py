@@ -63,7 +63,7 @@ class _CodedColumns:
     def unseen(self) -> tuple[tuple[str, str], ...]:
         """Limited values that no record has: their columns and names."""
         found = []
-        for model in (model for one in self.method.requirements for model in one.models):
+        for model in (model for one in self.method.group_requirements for model in one.models):
             column = self.sensitive[model.column]
             found += [(model.column, name) for name, _ in model.values if column.code(name) is None]
         return tuple(dict.fromkeys(found))
@@ -77,7 +77,7 @@ def fitted_refinement(method: TopDownRefinement, table: Table, key: Subkey) -> F
     quasis = method.asked.quasis(seen.sensitive)
     condition = None
     if method.series is not None and method.series.releases:
-        condition = method.series.condition(table, seen.columns, method.requirements)
+        condition = method.series.condition(table, seen.columns, method.group_requirements)
     guided, suppression = method.guide != DISTORTION, Suppression()
     if method.suppress_cells:
         missing, limits = [one.encoder.missing for one in seen.columns], _cell_limits(method, table.rows)

@@ -32,7 +32,8 @@ from typing import Any, ClassVar, Self
 from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.warm_up import CRISP, ORDER, KernelUse, Task
-from dpmask.masking.method import Method, Schema
+from dpmask.lake.reading import Schema
+from dpmask.masking.method import Method
 from dpmask.masking.movable import Movable
 from dpmask.masking.refinement.asked import AskedGroups
 from dpmask.masking.refinement.columns import (
@@ -50,6 +51,12 @@ from dpmask.masking.refinement.movable import movable_parts
 from dpmask.masking.refinement.parameters import (
     MONDRIAN,
     ONE_CUT,
+    Edges,
+    Guide,
+    Kept,
+    Numbers,
+    Requirements,
+    Trees,
     check_cells,
     check_column,
     check_households,
@@ -76,6 +83,8 @@ from dpmask.table.sensitive import check_models, checked_bands
 _SECONDS_PER_ROW, _SECONDS_PER_SET, _SECONDS_PER_VALUE, _SECONDS_PER_MEMBER = 4e-7, 5e-8, 8e-8, 1.2e-6
 _SECONDS_OF_CLUSTERS = 5e-6
 """What plans count: from the ready jobs with 1e5 and 1e6 people, and regions and sets of their columns."""
+_NONE: Any = None
+"""Where nothing is given; empty once it is checked."""
 _UNSPELLED = {
     "household",
     "suppress_cells",
@@ -146,20 +155,20 @@ class TopDownRefinement(Method[FittedRefinement]):
 
     """
 
-    requirements: Any
-    taxonomies: Any = None
-    domains: Any = None
-    guide: Any = DISTORTION
+    requirements: Requirements
+    taxonomies: Trees = _NONE
+    domains: Edges = _NONE
+    guide: Guide = DISTORTION
     intervals: str = "label"
     search: str = ONE_CUT
     suppress_records: float = 0.0
     suppress_cells: float = 0.0
-    cell_limits: Any = None
-    importance: Any = None
-    start: Any = None
-    keep: Any = ()
-    at_least: Any = None
-    bands: Any = None
+    cell_limits: Numbers = _NONE
+    importance: Numbers = _NONE
+    start: Edges = _NONE
+    keep: Kept = ()
+    at_least: Numbers = _NONE
+    bands: Edges = _NONE
     household: str | None = None
 
     figures: ClassVar[type[Figures]] = Figures
@@ -171,7 +180,7 @@ class TopDownRefinement(Method[FittedRefinement]):
         object.__setattr__(self, "requirements", parse_requirements(self.requirements, WHO))
         if not self.of_households:
             object.__setattr__(self, "household", None)  # a job fills it in, needed or not
-        require_household(self.requirements, self.household, WHO)
+        require_household(self.group_requirements, self.household, WHO)
         object.__setattr__(self, "keep", checked_keep(self.keep, self.grouped))
         trees = checked_trees(self.taxonomies, [*self.grouped, *self.sensitive])
         object.__setattr__(self, "taxonomies", trees)
@@ -196,9 +205,9 @@ class TopDownRefinement(Method[FittedRefinement]):
     @property
     def kernels(self) -> KernelUse:
         """What it runs."""
-        models = (Task("models"),) if any(one.models or one.known for one in self.requirements) else ()
+        models = (Task("models"),) if any(one.models or one.known for one in self.group_requirements) else ()
         regions = (Task("regions"),) if self.search == MONDRIAN else ()
-        persons = (Task("refinement"),) if len(self.of_households) < len(self.requirements) else ()
+        persons = (Task("refinement"),) if len(self.of_households) < len(self.group_requirements) else ()
         return KernelUse((*persons, *models, *regions), (Task("refinement"), *ORDER.all, *CRISP, Task("fuzzy", 1.2)))
 
     @property
@@ -207,20 +216,20 @@ class TopDownRefinement(Method[FittedRefinement]):
         return 6 if self.sensitive else 3
 
     @property
-    def required_groups(self) -> list[list[str]]:
+    def required_groups(self) -> list[tuple[str, ...]]:
         """The columns of each requirement."""
-        return [one.columns for one in self.requirements if one.known is None and one.of == RECORDS]
+        return [one.columns for one in self.group_requirements if one.known is None and one.of == RECORDS]
 
     @property
-    def group_requirements(self) -> Sequence[Requirement]:
+    def group_requirements(self) -> tuple[Requirement, ...]:
         """All of them."""
-        found: Sequence[Requirement] = self.requirements
+        found: Any = self.requirements  # as they were parsed
         return found
 
     @property
     def judged(self) -> tuple[str, ...]:
         """The figures that a policy may name: those of models only where a requirement has them."""
-        models = {model.model for one in self.requirements for model in one.models}
+        models = {model.model for one in self.group_requirements for model in one.models}
         return tuple(name for name in Figures.judged if name not in MODELS or name in models)
 
     @property
@@ -231,12 +240,12 @@ class TopDownRefinement(Method[FittedRefinement]):
     @property
     def grouped(self) -> tuple[str, ...]:
         """All columns that a requirement names, in the order in which they do."""
-        return tuple(dict.fromkeys(column for one in self.requirements for column in one.columns))
+        return tuple(dict.fromkeys(column for one in self.group_requirements for column in one.columns))
 
     @property
     def of_households(self) -> tuple[Requirement, ...]:
         """The requirements that count households."""
-        return tuple(one for one in self.requirements if one.of == HOUSEHOLDS)
+        return tuple(one for one in self.group_requirements if one.of == HOUSEHOLDS)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -257,12 +266,12 @@ class TopDownRefinement(Method[FittedRefinement]):
     @property
     def sensitive(self) -> tuple[str, ...]:
         """The columns of all models, each once."""
-        return tuple(dict.fromkeys(column for one in self.requirements for column in one.sensitive))
+        return tuple(dict.fromkeys(column for one in self.group_requirements for column in one.sensitive))
 
     @property
     def asked(self) -> AskedGroups:
         """The groups that the requirements are about."""
-        return AskedGroups(self.requirements, self.grouped, self.sensitive)
+        return AskedGroups(self.group_requirements, self.grouped, self.sensitive)
 
     @property
     def drops(self) -> bool:
@@ -283,23 +292,23 @@ class TopDownRefinement(Method[FittedRefinement]):
 
     def takes(self, fitted: Method[Any]) -> bool:
         """One by larger k, too: a fit with a reserve, so that later tables keep the k of this one."""
-        if not isinstance(fitted, TopDownRefinement) or len(fitted.requirements) != len(self.requirements):
+        if not isinstance(fitted, TopDownRefinement) or len(fitted.group_requirements) != len(self.group_requirements):
             return False
-        pairs = zip(self.requirements, fitted.requirements, strict=True)
+        pairs = zip(self.group_requirements, fitted.group_requirements, strict=True)
         enough = all(one.k <= other.k for one, other in pairs)
         return enough and self == replace(fitted, requirements=self.requirements)
 
     def parameters(self) -> dict[str, Any]:
         """Its parameters by name, as a job spells them."""
         given = {one.name: getattr(self, one.name) for one in fields(self)}
-        given |= {"requirements": tuple(one.to_dict() for one in self.requirements)}
+        given |= {"requirements": tuple(one.to_dict() for one in self.group_requirements)}
         if self.search == ONE_CUT:
             del given["search"]
         return {name: value for name, value in given.items() if value or name not in _UNSPELLED}
 
     def work(self, rows: int) -> float:
         """CPU seconds beyond reading the table."""
-        sets = sum(len(one.sets) for one in self.requirements if one.known)
+        sets = sum(len(one.sets) for one in self.group_requirements if one.known)
         regions = _SECONDS_PER_VALUE * len(self.masks) if self.search == MONDRIAN else 0.0
         members = _SECONDS_PER_MEMBER if self.of_households else 0.0  # what finds and measures who lives together
         guide = _SECONDS_OF_CLUSTERS if "clusters" in self.guide else 0.0
@@ -310,7 +319,7 @@ class TopDownRefinement(Method[FittedRefinement]):
         self.check_schema(table.masked_schema)
         if self.of_households and self.household is not None:
             require_households_by_footers(table, self.household, WHO)
-        most = max(one.k for one in self.requirements)
+        most = max(one.k for one in self.group_requirements)
         if table.rows < most:
             raise InputError(f"{WHO}: there are {table.rows} records, fewer than k = {most}.")
 
@@ -321,7 +330,7 @@ class TopDownRefinement(Method[FittedRefinement]):
         require_groupable(schema, self.reads[-1:] if self.household else (), WHO)
         for column in self.masks:
             check_column(column, schema.field(column).type, self.domains, self.taxonomies)
-        check_models(schema, [model for one in self.requirements for model in one.models], self.taxonomies, WHO)
+        check_models(schema, [model for one in self.group_requirements for model in one.models], self.taxonomies, WHO)
         for name, column in self.origins.items():
             if name in schema.names:
                 raise JobError(f"{WHO}: bounds of '{column}' would be '{name}', which is there. Rename it.")

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpmask.errors import JobError
 from dpmask.masking.refinement.columns import WHO, parsed_bound
+from dpmask.table import requirement
 from dpmask.table.encoders.interval import is_date, is_ordered
 from dpmask.table.taxonomy import read_taxonomy
+
+if TYPE_CHECKING:
+    Requirements = requirement.Requirements
+    Trees = requirement.Trees
+    Edges = requirement.Edges
+    Guide = Mapping[str, Any] | str
+    Numbers = Mapping[str, float]
+    Kept = Sequence[str]
+else:  # what jobs give is checked below, with the column that it is about
+    Requirements = Trees = Edges = Guide = Numbers = Kept = Any
 
 ONE_CUT, MONDRIAN = "one_cut", "mondrian"
 """The searches: all records share the cuts of a column, or each region has a box of its own."""

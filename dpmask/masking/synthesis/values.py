@@ -203,7 +203,7 @@ class SynthesisMethod(Method[Fitted], ABC):
 class FittedSynthesis(FittedMethod, ABC):
     """A fitted method that replaces dependents by synthetic values, record by record."""
 
-    method: Any
+    method: SynthesisMethod[Any]
     key: Subkey
     synthesiser: Synthesiser
     figures: SynthesisFigures = field()

@@ -235,7 +235,7 @@ def distance_linkage(
     masked: Frame,
     *,
     columns: Sequence[str],
-    sets: Mapping[str, Mapping[str, Sequence[object] | None]] | None = None,
+    sets: LabelSets | None = None,
     sample: int | None = None,
     limit: int = 100_000,
     seed: int = 0,

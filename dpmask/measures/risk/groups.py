@@ -35,9 +35,9 @@ from dpmask.measures.risk.group_risk import GroupRisk, group_risk, with_matches,
 from dpmask.table.encoders.base import CodeEncoder
 from dpmask.table.encoders.interval import IntervalEncoder
 from dpmask.table.encoders.value_codes import code_shares, value_encoders
-from dpmask.table.label_sets import only_of
+from dpmask.table.label_sets import LabelSets, only_of
 from dpmask.table.matching import matched_records
-from dpmask.table.requirement import Requirement, parse_requirements
+from dpmask.table.requirement import Edges, Requirement, Requirements, Trees, parse_requirements
 from dpmask.table.requirement_counts import CountedRequirement, count_requirement
 from dpmask.table.row_keys import require_groupable
 from dpmask.table.sensitive import check_models, checked_bands, sensitive_columns
@@ -53,8 +53,8 @@ def _check(
     quasi: Sequence[str] | Sequence[Sequence[str]] | None = None,
     sensitive: Sequence[str] | None = None,
     weight: Sequence[str] | None = None,
-    requirements: Any = None,
-    taxonomies: Any = None,
+    requirements: Requirements | None = None,
+    taxonomies: Trees | None = None,
     **_: object,
 ) -> None:
     """Refuse columns that are not there, or that nothing can be grouped by."""
@@ -76,10 +76,10 @@ def groups(
     sensitive: Sequence[str] | None = None,
     weight: Sequence[str] | None = None,
     suppressed: Sequence[str] | None = None,
-    sets: Mapping[str, Mapping[str, Sequence[object] | None]] | None = None,
-    requirements: Sequence[object] | None = None,
-    bands: Mapping[str, Sequence[object]] | None = None,
-    taxonomies: Mapping[str, object] | None = None,
+    sets: LabelSets | None = None,
+    requirements: Requirements | None = None,
+    bands: Edges | None = None,
+    taxonomies: Trees | None = None,
     k: int = 10,
     least_distinct: int = 2,
     most_confidence: float = 0.8,

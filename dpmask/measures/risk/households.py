@@ -39,7 +39,7 @@ from dpmask.table.arrays import table_of_arrays
 from dpmask.table.columns import is_category, is_numeric, require_known
 from dpmask.table.grouping import GroupSizes, merged_sizes, targets_for
 from dpmask.table.households import household_keys, households_of
-from dpmask.table.label_sets import only_of
+from dpmask.table.label_sets import LabelSets, only_of
 from dpmask.table.routing import rows_by_target
 from dpmask.table.row_keys import require_groupable
 from dpmask.table.table import Frame, Table, as_table
@@ -126,7 +126,7 @@ def households(
     *,
     household: str | Sequence[str] | None = None,
     columns: Sequence[str] = (),
-    sets: Mapping[str, Mapping[str, Sequence[object] | None]] | None = None,
+    sets: LabelSets | None = None,
     suppressed: Sequence[str] | None = None,
     sample: int | None = None,
     limit: int = 10_000,

@@ -124,7 +124,7 @@ def rank_linkage(
     zeros: str = AUTO,
     by_masked: Sequence[str] = (),
     labels: Sequence[str] = (),
-    sets: Mapping[str, Mapping[str, Sequence[object] | None]] | None = None,
+    sets: LabelSets | None = None,
     sample: int = 1000,
     seed: int = 0,
 ) -> RankLinkage:
