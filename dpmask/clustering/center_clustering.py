@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from dpmask.clustering.scaling import (
     covariance_of,
     joined,
 )
+from dpmask.docstrings import completed, parameter_texts
 from dpmask.engine.draws import Subkey
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
@@ -73,7 +75,25 @@ else:  # it is checked where its columns are known
 
 @dataclass(frozen=True, kw_only=True)
 class CenterClustering(Clustering, ABC):
-    """Parameters of fuzzy c-means and k-means, and how their centres are found."""
+    """Parameters of fuzzy c-means and k-means, and how their centres are found.
+
+    Parameters
+    ----------
+    clusters
+        How many clusters.
+    starts
+        How many greedy k-means++ starts are tried; the best objective wins.
+    standardise
+        Whether columns are divided by their standard deviations (by n).
+    initial
+        Centres to start from, clusters x columns in original units, in place of these starts.
+    max_passes
+        The most passes over the data.
+    shift
+        The last pass moves no centre by more, in clustering units.
+    nulls
+        "refuse", "drop" records with a missing value, or "partial" distances over the values a record has.
+    """
 
     clusters: int
     starts: int = 20
@@ -82,6 +102,13 @@ class CenterClustering(Clustering, ABC):
     max_passes: int = 1000
     shift: float = 1e-6
     nulls: str = "refuse"
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Complete its help with what is said here of parameters."""
+        super().__init_subclass__(**more)
+        if cls.__doc__:
+            names = [name for one in (CenterClustering, cls) for name in inspect.get_annotations(one)]
+            cls.__doc__ = completed(cls.__doc__, names, parameter_texts(CenterClustering.__doc__ or ""))
 
     def __post_init__(self) -> None:
         for name in ("clusters", "starts", "max_passes"):

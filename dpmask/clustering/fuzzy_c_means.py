@@ -32,8 +32,6 @@ class FuzzyCMeans(CenterClustering):
 
     Parameters
     ----------
-    clusters
-        How many clusters.
     fuzziness
         The papers' m: 1 is crisp, 2 the default. Above 3 the starts lie off the records, where they would be trapped.
     entropy
@@ -44,22 +42,10 @@ class FuzzyCMeans(CenterClustering):
         column with one for each record.
     constraints
         Equations and bounds that every centre satisfies, such as "net + tax = gross" or "age >= 0".
-    starts
-        How many greedy k-means++ starts are tried; the best objective wins.
-    standardise
-        Whether columns are divided by their standard deviations (by n).
-    initial
-        Centres to start from, clusters x columns in original units, in place of these starts.
-    max_passes
-        The most passes over the data.
-    shift
-        The last pass moves no centre by more, in clustering units.
     accelerate
         Whether passes are saved by Anderson acceleration.
     two_grid
         Whether passes over large tables are saved by corrections on a sample.
-    nulls
-        "refuse", "drop" records with a missing value, or "partial" distances over the values a record has.
 
     Examples
     --------

@@ -23,23 +23,6 @@ from dpmask.table.table import Frame, Table, as_table
 class KMeans(CenterClustering):
     """k-means: every record belongs to its nearest centre.
 
-    Parameters
-    ----------
-    clusters
-        How many clusters.
-    starts
-        How many greedy k-means++ starts are tried; the smallest sum of squares wins.
-    standardise
-        Whether columns are divided by their standard deviations (by n).
-    initial
-        Centres to start from, clusters x columns in original units, in place of these starts.
-    max_passes
-        The most passes over the data.
-    shift
-        The last pass moves no centre by more, in clustering units.
-    nulls
-        "refuse", "drop" records with a missing value, or "partial" distances over the values a record has.
-
     Examples
     --------
     >>> import dpmask, pandas

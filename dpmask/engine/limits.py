@@ -88,6 +88,9 @@ class Limits:
     """Records that it assigns one to one: together where there are no more, else each in its crowd."""
     compared_by_few: int = 1_000
     """Records that it links by few columns, to see which of them lead to records."""
+    left_out_work: int = 1_000_000
+    """Work of all attacks without one column, each of which grows with the square of how many are known: of more than a
+    hundred columns only the most telling are left out."""
     refitted_records: int = 5_000
     """Records that an intruder refits regressions to, or as many as are linked."""
     refit_starts: int = 3
@@ -106,6 +109,10 @@ class Limits:
     """Values of each shard that a column is swapped in."""
     swap_shards: int = 1000
     """Shards that a column is cut into, about, at most."""
+
+    # job
+    planned_rows: int = 2_000_000
+    """Records of a lake on local disks, at most, whose values a plan reads."""
 
 
 _limits: ContextVar[Limits | None] = ContextVar("dpmask_limits", default=None)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dpmask.engine.limits import current_limits
 from dpmask.engine.tasks import first_passes
 from dpmask.errors import ColumnError, InputError, JobError
 from dpmask.job.measures import named_columns, released_as
@@ -29,13 +30,13 @@ _PASSES_OF_STEPS, _PASSES_OF_MEASURES = 3, 4  # a later one of a step may group 
 _MANY_PASSES = 1000
 _OF_THE_ORIGINAL = ("columns", "by")
 """Parameters that name columns of which the original is enough, or that are looked at by themselves."""
-_MOST_ROWS, _MOST_SECONDS = 2_000_000, 10.0
+_MOST_SECONDS = 10.0
 
 
 def values_are_checked(prepared: Prepared) -> bool:
     """Whether the table is near and small enough to be read by a plan."""
     lake = prepared.lake
-    return lake.rows <= _MOST_ROWS and Place(lake.files[0].url).local
+    return lake.rows <= current_limits().planned_rows and Place(lake.files[0].url).local
 
 
 class _Rehearsed(NamedTuple):

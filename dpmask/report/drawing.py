@@ -14,8 +14,6 @@ from typing import Any
 
 from dpmask.errors import printable
 
-SECONDS = 20.0
-"""How long a chart may take."""
 _LIVES = 3
 _LONGEST_TEXT = 120
 
@@ -23,7 +21,9 @@ _LONGEST_TEXT = 120
 class Drawer:
     """The process that draws, started with the first chart; after some crashes it is not started again."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 20.0) -> None:
+        self.seconds = seconds
+        """How long a chart may take."""
         self.process: subprocess.Popen[str] | None = None
         self.lives = _LIVES
         self.lock = threading.Lock()
@@ -35,7 +35,7 @@ class Drawer:
                 return None
             if self.process is None:
                 self.process = _started()
-            timer = threading.Timer(SECONDS, self.process.kill)
+            timer = threading.Timer(self.seconds, self.process.kill)
             timer.start()
             try:
                 return self._asked(self.process, json.dumps(shortened(spec)))

@@ -78,20 +78,22 @@ def bound_key(key: Subkey, table: Table, columns: Sequence[str]) -> Subkey:
 def content_digests(table: Table, columns: Sequence[str], key: Subkey) -> tuple[int, ...]:
     """The sums of all records' digests, of the first column, of the first two, and so on."""
     rows = table.select(columns).with_positions()
-    return rows.reduce(partial(_block_digests, key, tuple(columns)), _sums, "content")
+    return rows.reduce(partial(block_digests, key, tuple(columns)), _sums, "content")
 
 
 def _sums(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
     return tuple((one + other) % _MODULUS for one, other in zip(left, right, strict=True))
 
 
-def _block_digests(key: Subkey, columns: tuple[str, ...], rows: Rows, position: Position) -> tuple[int, ...]:
+def block_digests(
+    key: Subkey, columns: tuple[str, ...], rows: Rows, position: Position, *, tile: int = _TILE
+) -> tuple[int, ...]:
     """The sums of the digests of a block's records.
 
     Numbers are read a tile at a time, which stays in the cache; texts at once, as each different one is hashed once.
     """
     numbers = all(is_numeric(rows.schema.field(column).type) for column in columns)
-    totals, tile = (0,) * len(columns), _TILE if numbers else max(rows.num_rows, 1)
+    totals, tile = (0,) * len(columns), tile if numbers else max(rows.num_rows, 1)
     for start in range(0, rows.num_rows, tile):
         totals = _sums(totals, _tile_digests(key, columns, rows.slice(start, tile), position.first + start))
     return totals

@@ -8,6 +8,7 @@ import pytest
 from conftest import people
 
 import dpmask
+from dpmask.engine.limits import limits
 
 REASON = "public anyway: three regions of ten million"
 COLUMNS = {"identifier": ["id", "name", "member", "born", "seen", "children", "money", "rate"], "quasi": ["age"]}
@@ -85,13 +86,12 @@ def test_a_column_at_risk_that_no_step_masks_closes_the_gate_before_anything_is_
     assert ended.code == 0, ended.err
 
 
-def test_a_column_with_a_value_for_each_record_is_not_published_without_a_word(place, monkeypatch):
+def test_a_column_with_a_value_for_each_record_is_not_published_without_a_word(place):
     table = people()
     numbers = [f"756.{number:09d}" for number in np.random.default_rng(1).permutation(600)]
     place.lake(table.append_column("insurance", pa.array(numbers)))
     said = changed(**roles(plain=["region", "insurance"]))
-    with monkeypatch.context() as patch:
-        patch.setattr("dpmask.job.rehearsal._MOST_ROWS", 500)  # a longer table is not read by a plan
+    with limits(planned_rows=500):  # a longer table is not read by a plan
         assert "the gate may refuse insurance: in the first block" in place.dpmask("plan", place.job(**said)).out
     for command in ("run", "plan"):
         ended = place.dpmask(command, place.job(**said))

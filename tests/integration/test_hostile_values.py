@@ -70,7 +70,7 @@ def test_names_that_cannot_be_shown_are_refused(place, name):
     assert not UNSAFE.search(ended.err)
 
 
-def test_a_converter_that_crashes_or_hangs_costs_a_picture_only(monkeypatch):
+def test_a_converter_that_crashes_or_hangs_costs_a_picture_only():
     """The process that draws is killed on the way, three times: no chart, no error, then it is not started again."""
     spec = {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a", "type": "quantitative"}}}
     mine = Drawer()
@@ -82,8 +82,7 @@ def test_a_converter_that_crashes_or_hangs_costs_a_picture_only(monkeypatch):
         assert mine.drawn(spec) is None
     assert mine.drawn(spec) is None
     assert mine.process is None
-    slow = Drawer()
-    monkeypatch.setattr("dpmask.report.drawing.SECONDS", 0.001)
+    slow = Drawer(seconds=0.001)
     assert slow.drawn(spec) is None
     slow.close()
 

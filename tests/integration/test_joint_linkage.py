@@ -10,7 +10,6 @@ from scipy.stats import norm
 import dpmask
 from dpmask.kernels.linkage.likelihood import CERTAIN, agreement_weight, gap_weight, likelihood_ratio, pair_moments
 from dpmask.kernels.linkage.scores import curve
-from dpmask.measures.risk import linkage_crowd
 
 LINK = dpmask.risk.distance_linkage
 SETS = {"job": {"office": ["clerk", "teacher"], "*": None}}
@@ -101,7 +100,7 @@ def test_a_release_of_generalised_columns_and_groups_is_attacked_by_both():
     assert found.rate >= found.joint
 
 
-def test_of_many_columns_only_the_most_telling_are_left_out(monkeypatch):
+def test_of_many_columns_only_the_most_telling_are_left_out(limit):
     """Each attack without a column grows with the square of how many there are, and there are as many attacks."""
     rng = np.random.default_rng(5)
     names = [f"c{number}" for number in range(14)]
@@ -109,10 +108,10 @@ def test_of_many_columns_only_the_most_telling_are_left_out(monkeypatch):
     masked = original + rng.normal(size=(200, 14)) * np.linspace(0.5, 5.0, 14)
     every = LINK(original, masked, columns=names)
     assert set(every.contributions) == set(names)
-    monkeypatch.setattr(linkage_crowd, "_COMPARED", 14**3 - 1)
+    limit(left_out_work=14**3 - 1)
     fewer = LINK(original, masked, columns=names)
     assert len(fewer.contributions) == 13
-    monkeypatch.setattr(linkage_crowd, "_COMPARED", 100)
+    limit(left_out_work=100)
     some = LINK(original, masked, columns=names)
     assert len(some.contributions) == 10
     assert {*names[:5]} <= set(some.contributions), "the least masked"

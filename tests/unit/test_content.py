@@ -7,8 +7,10 @@ import pytest
 from conftest import SECRET, people, write_lake
 
 from dpmask import NoiseAddition, read_lake
+from dpmask.engine.collection import itself
 from dpmask.engine.draws import make_key
-from dpmask.table.content import bound_key, content_digests
+from dpmask.engine.tasks import Position
+from dpmask.table.content import block_digests, bound_key, content_digests
 from dpmask.table.table import as_table
 from dpmask.testing.tables import in_partitions
 
@@ -104,10 +106,10 @@ def test_one_corrected_value_gives_all_records_other_noise():
     assert abs(np.corrcoef(noise[0], noise[1])[0, 1]) < 5 / np.sqrt(1000)
 
 
-def test_tiles_of_a_block_make_no_difference(monkeypatch):
+def test_tiles_of_a_block_make_no_difference():
     values = np.random.default_rng(0).normal(size=1000)
     values[::7], values[::11] = np.rint(values[::7]), np.nan
     frame = pd.DataFrame({"a": values, "b": values + 0.5})
-    whole = bound_key(KEY, as_table(frame, "test"), ["a", "b"])
-    monkeypatch.setattr("dpmask.table.content._TILE", 64)
-    assert bound_key(KEY, as_table(frame, "test"), ["a", "b"]) == whole
+    (rows,) = as_table(frame, "test").select(["a", "b"]).map(itself, "rows")
+    found = [block_digests(KEY, ("a", "b"), rows, Position(0, 5), tile=tile) for tile in (64, 999, 1000, 1 << 14)]
+    assert found == [found[0]] * 4

@@ -74,6 +74,7 @@ def test_a_list_is_made_where_there_is_none():
 def test_methods_of_a_base_class_describe_all_their_parameters():
     import dpmask
 
-    for method in (dpmask.Microaggregation, dpmask.FuzzyMicroaggregation, dpmask.IPSO, dpmask.RegressionSynthesis):
+    methods = dpmask.Microaggregation, dpmask.FuzzyMicroaggregation, dpmask.IPSO, dpmask.RegressionSynthesis
+    for method in (*methods, dpmask.KMeans, dpmask.FuzzyCMeans):
         described = ", ".join(parameter_texts(method.__doc__)).split(", ")
         assert sorted(described) == sorted(inspect.signature(method).parameters)

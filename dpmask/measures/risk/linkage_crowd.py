@@ -33,9 +33,6 @@ CROWD = 5_000
 _LARGEST_SET = 3
 _WIDTH = 4  # sets of one size that are made larger
 _COLUMNS = 10  # that small sets are made of
-_COMPARED = 1_000_000
-"""Work of all attacks without one column, each of which grows with the square of how many are known: of more than a
-hundred columns only the most telling are left out."""
 _MANY, _FEW = 500, 3
 """Of more columns than these the fewest that are left out: each such attack takes a second."""
 
@@ -63,11 +60,12 @@ def crowd_findings(
     values: Sequence[Values], moves: CovarianceSums, records: Collection[Rows], chosen: Integers | None
 ) -> CrowdFindings:
     """What the chosen pairs tell, or all of them."""
-    attacked = current_limits().compared_by_few
+    limits = current_limits()
+    attacked, work = limits.compared_by_few, limits.left_out_work
 
     def found() -> CrowdFindings:
         crowd = records.persist_joined(partial(crowd_part, values, chosen), joined_crowd, "linkage: sample")
-        (findings,) = crowd.map(partial(_findings, values, moves, attacked), "linkage: few records")
+        (findings,) = crowd.map(partial(_findings, values, moves, attacked, work), "linkage: few records")
         return findings
 
     return records.as_one_pass(found, "linkage: sample")
@@ -114,14 +112,16 @@ class _CrowdAttack(NamedTuple):
         return float(np.where(found > 0, 1.0 / np.maximum(found, 1), 0.0).mean())
 
 
-def _findings(values: Sequence[Values], moves: CovarianceSums, attacked: int, sample: Crowd) -> CrowdFindings:
+def _findings(
+    values: Sequence[Values], moves: CovarianceSums, attacked: int, work: int, sample: Crowd
+) -> CrowdFindings:
     learnt, every = learn(values, sample.pairs, moves), tuple(range(len(values)))
     crowd = some_pairs(sample.pairs, CROWD)
     attack = _CrowdAttack(values, learnt, some_pairs(crowd, attacked), crowd.masked)
     jointly = joint(values, learnt, every)
     rate = attack.rate_of(jointly)
     singles: dict[tuple[int, ...], float] = {(one,): rate if len(every) == 1 else attack.rate((one,)) for one in every}
-    left_out = every if len(every) ** 3 <= _COMPARED else _telling(singles, _left_out(len(every)))
+    left_out = every if len(every) ** 3 <= work else _telling(singles, _left_out(len(every), work))
     without = {
         one: attack.rate([other for other in every if other != one]) if len(every) > 1 else 0.0 for one in left_out
     }
@@ -129,9 +129,9 @@ def _findings(values: Sequence[Values], moves: CovarianceSums, attacked: int, sa
     return CrowdFindings(learnt, jointly, by_rank, crowd.points.shape[1], rate, without, _worst_sets(attack, singles))
 
 
-def _left_out(columns: int) -> int:
+def _left_out(columns: int, work: int) -> int:
     """How many of many columns are left out, one at a time."""
-    return max(_COLUMNS if columns <= _MANY else _FEW, _COMPARED // columns**2)
+    return max(_COLUMNS if columns <= _MANY else _FEW, work // columns**2)
 
 
 def _worst_sets(
