@@ -96,15 +96,15 @@ def test_answers_are_those_of_all_distances(rows, points, kinds, collapse):
 
 @pytest.mark.parametrize("rows_of_a_part", [2, 30, LEAF])
 @pytest.mark.parametrize("zeros", [0.0, 0.7, 1.0])
-def test_many_rows_are_sent_to_parts_first(monkeypatch, rows_of_a_part, zeros):
+def test_many_rows_are_sent_to_parts_first(rows_of_a_part, zeros):
     """Equal values are not torn apart: parts may be empty, or have nearly all rows."""
-    monkeypatch.setattr("dpmask.kernels.linkage.record_tree._PART", rows_of_a_part)
     rng = np.random.default_rng(7)
     points_known, ranges, masked = example(rng, 400, 3, ("category", "interval"))
     masked.points[:, rng.random(400) < zeros] = 0.0
     one = metric(3, [RULERS["category"], RULERS["interval"]])
     known = one.known(points_known, ranges)
-    found = as_close(one, known, true_radii(one, known, masked), masked, collapse=False)
+    tree = build_tree(*one.masked(masked), one.scale, one.cap, collapse=False, part_rows=rows_of_a_part)
+    found = search(tree, one, known, true_radii(one, known, masked))
     assert found.tolist() == written_out(one, known, 3, masked, np.arange(400))
 
 

@@ -54,12 +54,13 @@ def build_tree(
     collapse: bool = True,
     counts: Integers | None = None,
     numbers: Integers | None = None,
+    part_rows: int = _PART,
 ) -> RecordTree:
     """The tree of records given as columns x rows; the last ``len(high)`` columns are ranges from low to high.
 
     What a range's unit is worth, and at most, is told by ``scale`` and ``cap``: splits are made where distances are.
     Each row stands for one record, or for so many as ``counts`` say. With ``numbers``, from 1 on, no rows are collapsed
-    and each has its number in place of a count.
+    and each has its number in place of a count. Rows are sent to parts of about ``part_rows`` first.
     """
     columns, rows = low.shape
     points = columns - len(high)
@@ -71,7 +72,7 @@ def build_tree(
         equal = grouped(float_keys(np.concatenate([low, high])))
         order, times[equal.firsts] = np.sort(equal.firsts), equal.sums(times)
     worth = np.concatenate([np.ones(points), scale]), np.concatenate([np.full(points, np.inf), cap])
-    order, parts = in_parts(low, *worth, order, min(len(order) // _PART, _MOST_PARTS))
+    order, parts = in_parts(low, *worth, order, min(len(order) // part_rows, _MOST_PARTS))
     leaves = np.concatenate([[0], np.cumsum(np.maximum(1, -(-np.diff(parts) // LEAF)))])
     count, most = int(leaves[-1]), int(np.diff(parts).max())
     starts, ends = np.full((count, columns, LEAF), np.inf), np.full((count, len(high), LEAF), -np.inf)
