@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpmask.engine.draws import Subkey
+from dpmask.engine.guard import safe_error
 from dpmask.engine.journal import flush
 from dpmask.errors import DpmaskError, InputError, PolicyRefusal, StorageError, TargetError, VerificationError
 from dpmask.job.account import Account, account
@@ -62,6 +63,9 @@ from dpmask.table.table import Table
 if TYPE_CHECKING:  # most runs have none
     from dpmask.job.lineage import Lineage
 
+_PUBLISHING = {"publish", "verify"}
+"""The stages that may leave a release."""
+
 
 @dataclass(frozen=True)
 class JobRun:
@@ -109,6 +113,10 @@ def run(this: JobRun) -> None:
             _release(this, prepared, checkpoint)
         except PolicyRefusal:  # a retry cannot help
             _clear(this, prepared, checkpoint)
+            raise
+        except Exception as error:
+            if this.recorder.outcome.stage not in _PUBLISHING and _is_about_data(error):
+                _require_same_source(prepared)  # files that are written meanwhile fail in many ways
             raise
     _clear(this, prepared, checkpoint)
 
@@ -239,6 +247,11 @@ def _comparison(prepared: Prepared, table: Table, fitted: Sequence[Any]) -> Colu
     masked = [name for name in both if name in table.changed]
     related = sorted(both, key=lambda name: name not in masked)
     return comparison(prepared.lake, table, masked, related, through_steps(fitted))
+
+
+def _is_about_data(error: Exception) -> bool:
+    """Whether it is of the input, or of what nobody expected; not of the storage, which may not answer now, either."""
+    return type(safe_error(error)) in {InputError, DpmaskError}
 
 
 def _require_same_source(prepared: Prepared) -> None:

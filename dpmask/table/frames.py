@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -66,9 +67,10 @@ def table_of(frame: Any, who: str) -> Table:
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"{who}: the table has more than one column '{twice[0]}'. Give each column its own name.")
-    lazy = _is_dask(frame)
-    blocks = _partitions(frame) if lazy else _slices(frame)
-    return Table(_schema(frame._meta_nonempty if lazy else frame), tuple(blocks), frozenset(names))
+    if _is_dask(frame):
+        blocks, divisions = _partitions(frame)
+        return _DaskTable(_schema(frame._meta_nonempty), tuple(blocks), frozenset(names), divisions=divisions)
+    return Table(_schema(frame), tuple(_slices(frame)), frozenset(names))
 
 
 def _slices(frame: pd.DataFrame) -> list[Block]:
@@ -78,12 +80,42 @@ def _slices(frame: pd.DataFrame) -> list[Block]:
     return [Block(start, len(part), _Frame(part)) for start, part in zip(starts, slices, strict=True)]
 
 
-def _partitions(frame: Any) -> list[Block]:
-    blocks, first = [], 0
-    for part, rows in zip(_parts(frame), Collection.of(_counted(frame)).map(len, "count"), strict=True):
-        blocks.append(Block(first, rows, delayed(_Frame)(part)))
-        first += rows
-    return blocks
+@dataclass(frozen=True)
+class _DaskTable(Table):
+    """The partitions of a Dask frame, and its divisions: what Dask says, if the partitions keep to it."""
+
+    divisions: tuple[Any, ...] = ()
+
+
+class _Extent(NamedTuple):
+    """The rows of a partition, and the least and the greatest value of its index, if it has any."""
+
+    rows: int
+    ends: tuple[Any, ...]
+
+
+def _partitions(frame: Any) -> tuple[list[Block], tuple[Any, ...]]:
+    extents = Collection.of(_counted(frame)).map(partial(_extent, frame.known_divisions), "count")
+    firsts = [0, *accumulate(one.rows for one in extents)]
+    contents = [delayed(_Frame)(part) for part in _parts(frame)]
+    blocks = [Block(first, one.rows, part) for first, one, part in zip(firsts, extents, contents, strict=False)]
+    return blocks, _true_divisions(frame.divisions, extents)
+
+
+def _extent(known: bool, part: Any) -> _Extent:
+    index = part.index if isinstance(part, pd.DataFrame) else part
+    return _Extent(len(index), (index.min(), index.max()) if known and len(index) else ())
+
+
+def _true_divisions(divisions: tuple[Any, ...], extents: Sequence[_Extent]) -> tuple[Any, ...]:
+    """The divisions, unknown ones if a partition is not within them: Dask's ``set_index`` may guess wrong ones."""
+    for number, one in enumerate(extents):
+        if one.ends:
+            low, high = divisions[number : number + 2]
+            last = number == len(extents) - 1
+            if not low <= one.ends[0] or not (one.ends[1] < high or (last and one.ends[1] <= high)):
+                return (None,) * len(divisions)
+    return divisions
 
 
 def _parts(frame: Any) -> list[Delayed]:
@@ -161,12 +193,16 @@ def mask_frame(step: RowMasking | TableMasking, frame: Any, table: Table) -> Any
         parts = [_mask_part(block.content.frame, step, block.first) for block in table.blocks]
         return parts[0] if len(parts) == 1 else pd.concat(parts)
     masked = [delayed(_mask_part, pure=False)(part, step, block.first) for part, block in _with_blocks(frame, table)]
-    return _from_parts(masked, _mask_part(frame._meta, step, 0), frame.divisions)
+    return _from_parts(masked, _mask_part(frame._meta, step, 0), _divisions(frame, table))
 
 
 def _with_blocks(frame: Any, table: Table) -> Any:
     """The frame's partitions, each with the block of the table that it is."""
     return zip(_parts(frame), table.blocks, strict=True)
+
+
+def _divisions(frame: Any, table: Table) -> tuple[Any, ...]:
+    return table.divisions if isinstance(table, _DaskTable) else frame.divisions
 
 
 def _from_parts(parts: list[Delayed], meta: pd.DataFrame, divisions: Any) -> Any:
@@ -219,7 +255,7 @@ def _with_masked(frame: Any, table: Table, columns: Sequence[str]) -> Any:
         delayed(read, pure=False)(part, block.content, position)
         for (part, block), position in zip(_with_blocks(frame, table), table.positions, strict=True)
     ]
-    return _from_parts(parts, frame._meta, frame.divisions)
+    return _from_parts(parts, frame._meta, _divisions(frame, table))
 
 
 @raising_safely
@@ -276,6 +312,8 @@ def join(
         rows.append(table.rows)
         if isinstance(frame, pd.DataFrame) and not frame.index.is_unique:
             raise _ambiguous(who)
+        if _is_dask(frame) and _divisions(frame, table) != frame.divisions:
+            frame = frame.clear_divisions()
         frames.append(_with_positions(frame[names], marks[number], table) if marks else frame[names])
     if any(map(_is_dask, frames)):
         import dask.dataframe as dd
@@ -304,7 +342,7 @@ def _with_positions(frame: Any, name: str, table: Table) -> Any:
     if isinstance(frame, pd.DataFrame):
         return _positioned(frame, name, 0)
     parts = [delayed(_positioned, pure=False)(part, name, block.first) for part, block in _with_blocks(frame, table)]
-    return _from_parts(parts, _positioned(frame._meta, name, 0), frame.divisions)
+    return _from_parts(parts, _positioned(frame._meta, name, 0), _divisions(frame, table))
 
 
 def _positioned(frame: pd.DataFrame, name: str, first: int) -> pd.DataFrame:

@@ -110,7 +110,7 @@ def read_lake(
     if not blocks:
         text = f" where {taken.text}" if taken else ""
         raise InputError(
-            f"{', '.join(_sources(source))}: has no rows{text} in {len(files)} file{'s' * (len(files) > 1)}."
+            f"{', '.join(_sources(source))}: has no rows{text} in {len(files)} file{'s' * (len(files) != 1)}."
         )
     unknown = Facts(None, None, None)
     facts = {name: unknown if name in codes else _facts(files, name) for name in names}

@@ -113,3 +113,17 @@ def test_a_cluster_ends_without_a_word(tmp_path):
         file.write_text(f"cluster: distributed.LocalCluster\noptions: {options}\n")
         ended = subprocess.run([sys.executable, script, file], capture_output=True, text=True, check=True)
     assert ended.stderr == ""
+
+
+def test_divisions_that_dask_guesses_wrong_are_not_believed(files):
+    """Its ``set_index`` of files in order names quantiles as divisions, and leaves the partitions as they are."""
+    frame = dd.read_parquet(files).set_index("id")
+    masked = NOISE.fit(frame, seed=1).mask(frame)
+    before = frame.compute()
+    after = NOISE.fit(before, seed=1).mask(before)
+    pd.testing.assert_frame_equal(masked.compute().sort_index(), after.sort_index())
+    assert masked.loc[before.index[len(before) // 4 - 5]].compute().shape[0] == 1
+    found = [
+        dpmask.risk.distance_linkage(*pair, columns=["income"]).rate for pair in ((frame, masked), (before, after))
+    ]
+    assert found[0] == found[1]

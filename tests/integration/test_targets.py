@@ -73,6 +73,23 @@ def test_leftovers_of_a_dead_run_are_cleared(place):
     assert place.dpmask("verify", "release").code == 0
 
 
+def test_a_source_that_cannot_be_read_any_more_says_that_it_changed(place, monkeypatch):
+    """Files with fewer rows than their footers said fail somewhere, in ways that look like a bug."""
+    from dpmask.job import stages
+
+    lake = place.lake()
+    masked = stages.mask_and_measure
+
+    def meanwhile(*arguments, **options):
+        write_lake(lake, people(200))
+        return masked(*arguments, **options)
+
+    monkeypatch.setattr(stages, "mask_and_measure", meanwhile)
+    ended = place.run()
+    assert ended.code == 4
+    assert "lake: changed while the run was under way. Nothing was published." in ended.err
+
+
 def test_a_source_that_changes_under_way_is_not_released(place, monkeypatch):
     from dpmask.job import stages
 
