@@ -90,7 +90,7 @@ def is_empty_range(value: Any) -> bool:
     return value is _EMPTY
 
 
-class Sources(NamedTuple):
+class FoundFiles(NamedTuple):
     """The data files of all sources, and the URLs of Parquet and CSV files that are no data by rule."""
 
     files: list[DataFile]
@@ -99,7 +99,7 @@ class Sources(NamedTuple):
 
 def find_sources(
     sources: Sequence[str], dialect: csv.Dialect, where: RowFilter | None = None, version: int | None = None
-) -> Sources:
+) -> FoundFiles:
     """The data files of all sources, one source after the other. They lie in one store, and no file is there twice.
 
     With ``where``, those in folders that may hold such rows; of others not even the footer is read. ``version`` is
@@ -122,12 +122,12 @@ def find_sources(
     twice = next((url for url, times in Counter(file.url for file in files).items() if times > 1), None)
     if twice is not None:
         raise JobError(f"{Place(twice).url}: two sources have it, and its records would count twice. Name it once.")
-    return Sources(files, tuple(name for some in found for name in some.ignored))
+    return FoundFiles(files, tuple(name for some in found for name in some.ignored))
 
 
 def find_files(
     source: Place, dialect: csv.Dialect, where: RowFilter | None = None, version: int | None = None
-) -> Sources:
+) -> FoundFiles:
     """Every data file of a folder, a glob, a single file or a table, in the order of their names, with its footer read.
 
     Footers are read once, many at a time. ``dialect`` is that of CSV files.
@@ -136,9 +136,9 @@ def find_files(
     listed, filtered = listing.files, where.columns if where else ()
     ignored = tuple((listing.root / name).url for name in listing.ignored)
     if listed and is_kind(listed[0].name, CSV):
-        return Sources([_csv_file(listing, one, dialect) for one in listed], ignored)
+        return FoundFiles([_csv_file(listing, one, dialect) for one in listed], ignored)
     groups = (listed[start : start + _AT_ONCE] for start in range(0, len(listed), _AT_ONCE))
-    return Sources([file for some in groups for file in _parquet_files(listing, some, filtered)], ignored)
+    return FoundFiles([file for some in groups for file in _parquet_files(listing, some, filtered)], ignored)
 
 
 def _csv_file(listing: Listing, listed: ListedFile, dialect: csv.Dialect) -> DataFile:

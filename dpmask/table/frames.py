@@ -87,7 +87,7 @@ class _DaskTable(Table):
     divisions: tuple[Any, ...] = ()
 
 
-class _Extent(NamedTuple):
+class _IndexedPart(NamedTuple):
     """The rows of a partition, and the least and the greatest value of its index, if it has any."""
 
     rows: int
@@ -102,12 +102,12 @@ def _partitions(frame: Any) -> tuple[list[Block], tuple[Any, ...]]:
     return blocks, _true_divisions(frame.divisions, extents)
 
 
-def _extent(known: bool, part: Any) -> _Extent:
+def _extent(known: bool, part: Any) -> _IndexedPart:
     index = part.index if isinstance(part, pd.DataFrame) else part
-    return _Extent(len(index), (index.min(), index.max()) if known and len(index) else ())
+    return _IndexedPart(len(index), (index.min(), index.max()) if known and len(index) else ())
 
 
-def _true_divisions(divisions: tuple[Any, ...], extents: Sequence[_Extent]) -> tuple[Any, ...]:
+def _true_divisions(divisions: tuple[Any, ...], extents: Sequence[_IndexedPart]) -> tuple[Any, ...]:
     """The divisions, unknown ones if a partition is not within them: Dask's ``set_index`` may guess wrong ones."""
     for number, one in enumerate(extents):
         if one.ends:

@@ -16,7 +16,7 @@ from dpmask.errors import InputError, JobError
 from dpmask.lake.block_plan import Piece, plan_blocks
 from dpmask.lake.csv import Dialect
 from dpmask.lake.filters import RowFilter, row_filter
-from dpmask.lake.footers import DataFile, Facts, Sources, all_null, find_sources
+from dpmask.lake.footers import DataFile, Facts, FoundFiles, all_null, find_sources
 from dpmask.lake.listing import shown_ignored
 from dpmask.lake.reading import FilePart, LakeBlock, open_parquet
 from dpmask.lake.schema import RULES, common_schema
@@ -130,7 +130,7 @@ def lake_columns(
 
 def _opened(
     source: Source, schema: str, csv: Mapping[str, str] | None, taken: RowFilter | None, version: int | None
-) -> tuple[Sources, Any, Any]:
+) -> tuple[FoundFiles, Any, Any]:
     """The files of a lake, the schema of what they store, and that with the keys of folders."""
     if csv is not None and not set(csv) <= {"separator", "encoding"}:
         raise JobError(f"read_lake: csv may have separator and encoding; got {', '.join(csv)}.")
