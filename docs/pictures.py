@@ -46,8 +46,8 @@ def main() -> None:
         Path("jobs").symlink_to(HERE.parent / "jobs")
         dpmask("generate", "lake/", "--rows", "2e4")
         for name, job in JOBS.items():
-            said = dpmask("run", str(job))
-            report = Path(re.search(r"Internal report: (.*)", said)[1]).read_text(encoding="utf-8")  # type: ignore[index]
+            printed = dpmask("run", str(job))
+            report = Path(re.search(r"Internal report: (.*)", printed)[1]).read_text(encoding="utf-8")  # type: ignore[index]
             for picture, label in CHARTS[name].items():
                 svg = re.search(rf'<svg [^>]*aria-label="{re.escape(label)}.*?</svg>', report, re.DOTALL)
                 assert svg is not None, f"{name}: no chart {label}"

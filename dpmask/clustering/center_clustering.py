@@ -104,7 +104,7 @@ class CenterClustering(Clustering, ABC):
     nulls: str = "refuse"
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Complete its help with what is said here of parameters."""
+        """Complete its help with the texts of the parameters here."""
         super().__init_subclass__(**more)
         if cls.__doc__:
             names = [name for one in (CenterClustering, cls) for name in inspect.get_annotations(one)]

@@ -57,9 +57,7 @@ def find_features(table: Table, columns: Sequence[str], who: str, *, intervals: 
     found = learn(table, looks, f"{who}: values")
     features = Features(tuple(_encoder(name, found[name], who) for name in columns))
     if features.size > _MOST_FEATURES:
-        raise JobError(
-            f"{who}: the columns have more than {_MOST_FEATURES} values to tell apart. Take out the largest."
-        )
+        raise JobError(f"{who}: the columns have more than {_MOST_FEATURES} different values. Take out the largest.")
     return features
 
 

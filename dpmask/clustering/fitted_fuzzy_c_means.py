@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpmask.clustering.base import FittedClustering
-from dpmask.clustering.iteration import ClusterModel, Records, Solution, Step
+from dpmask.clustering.iteration import ClusterModel, HistoryPoint, Records, Solution
 from dpmask.clustering.scaling import Preparation
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.fuzzy.center_sums import memberships
@@ -60,7 +60,7 @@ class FittedFuzzyCMeans(FittedClustering):
         return tuple(self.preparation.inputs.names)
 
     @property
-    def history(self) -> tuple[Step, ...]:
+    def history(self) -> tuple[HistoryPoint, ...]:
         """Objective and shift of every pass whose centres were kept; ``number`` counts all passes."""
         return self.solution.history
 

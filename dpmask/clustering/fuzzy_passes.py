@@ -7,7 +7,16 @@ from functools import partial
 
 import numpy as np
 
-from dpmask.clustering.iteration import TRAPPING, ClusterModel, Records, Solution, Step, corrected, first_centers, solve
+from dpmask.clustering.iteration import (
+    TRAPPING,
+    ClusterModel,
+    HistoryPoint,
+    Records,
+    Solution,
+    corrected,
+    first_centers,
+    solve,
+)
 from dpmask.clustering.scaling import Preparation
 from dpmask.engine import progress
 from dpmask.engine.collection import Collection
@@ -46,7 +55,7 @@ def correct_on(model: ClusterModel, sample: Collection[Records], sweeps: int, po
     return better
 
 
-def report_step(step: Step) -> None:
+def report_step(step: HistoryPoint) -> None:
     """Show a pass."""
     progress.step(f"fuzzy c-means: pass {step.number}, objective {step.objective:.8g}, shift {step.shift:.2g}")
 

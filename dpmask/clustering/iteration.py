@@ -83,7 +83,7 @@ class ClusterModel(NamedTuple):
         return project(image, self.feasible, sums.weight if self.partial else None)
 
 
-class Step(NamedTuple):
+class HistoryPoint(NamedTuple):
     """One line of a history: the objective at the centres of a pass, and how far the pass moved them."""
 
     number: int
@@ -96,7 +96,7 @@ class Solution(NamedTuple):
 
     centers: Floats
     objective: float
-    history: tuple[Step, ...]  # of the points that were kept
+    history: tuple[HistoryPoint, ...]  # of the points that were kept
     converged: bool
     passes: int  # all of them
 
@@ -237,7 +237,7 @@ def descend(
     better: Callable[[Floats, Floats], Floats] | None = None,
     accelerate: bool = True,
     decrease: float = 0.0,
-    report: Callable[[Step], None] = lambda step: None,
+    report: Callable[[HistoryPoint], None] = lambda step: None,
 ) -> Solution:
     """Iterate one pass to a fixed point; the objective never rises from one line of the history to the next.
 
@@ -246,11 +246,11 @@ def descend(
     for good when it has failed twice: the objective rose, or the shift did not fall to a third. With ``decrease`` the
     iteration also ends with a pass that lowers the objective by less than this share of it.
     """
-    history: list[Step] = []
+    history: list[HistoryPoint] = []
     anderson, point, plain, lowest, failures = Anderson(), start, start, np.inf, 0
     for number in range(1, passes + 1):
         image, objective = one_pass(point)
-        step = Step(number, objective, float(np.abs(image - point).max()))
+        step = HistoryPoint(number, objective, float(np.abs(image - point).max()))
         report(step)
         if objective > lowest + _ROUNDING * abs(lowest) and not np.array_equal(point, plain):
             anderson, point, failures = Anderson(), plain, failures + 1

@@ -1,6 +1,6 @@
 """Sizes and times that decide how work is cut and kept: a run takes the defaults, tests others.
 
-Those of the engine and of tables never change what comes of it, but for what is said of them.
+Those of the engine and of tables never change what comes of it, unless their texts say so.
 
 Limits are read where a pass is prepared, on the driver. What a task needs of them is passed to it as an argument: a
 worker knows nothing of a change made here.

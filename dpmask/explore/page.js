@@ -14,7 +14,7 @@ async function ask(what, content) {
   return found;
 }
 
-function tell(place, text) {
+function write(place, text) {
   if (place) place.textContent = text;
 }
 
@@ -50,24 +50,24 @@ function show(found) {
 async function act(what, content, place) {
   if (busy) { waiting = [what, content, place]; return; }
   busy = true;
-  tell(by("problem"), "");
+  write(by("problem"), "");
   by("views").setAttribute("aria-busy", "true");
-  tell(by("status"), "Computing …");
+  write(by("status"), "Computing …");
   try {
     const found = await ask(what, content);
     if (found.error) {
       const control = place && place.closest(".control");
-      tell(control ? control.querySelector(".told") : place || by("problem"), found.error);
+      write(control ? control.querySelector(".message") : place || by("problem"), found.error);
       if (control) control.querySelectorAll("input, select").forEach(one => one.setAttribute("aria-invalid", "true"));
-      tell(by("status"), "Not taken: see the message.");
+      write(by("status"), "Not taken: see the message.");
     } else {
       show(found);
-      tell(by("status"), found.status);
-      if (what === "save") tell(by("save-told"), found.status);
+      write(by("status"), found.status);
+      if (what === "save") write(by("save-message"), found.status);
     }
   } catch (error) {
-    tell(by("problem"), error.message === "Failed to fetch" ? "The explorer is not running any more. Start it again." : error.message);
-    tell(by("status"), "");
+    write(by("problem"), error.message === "Failed to fetch" ? "The explorer is not running any more. Start it again." : error.message);
+    write(by("status"), "");
   }
   by("views").removeAttribute("aria-busy");
   busy = false;
@@ -80,18 +80,18 @@ function moved(event) {
   const twin = control.querySelector(field.type === "range" ? "input[type=number]" : "input[type=range]");
   if (twin) twin.value = field.value;
   control.querySelectorAll("[aria-invalid]").forEach(one => one.removeAttribute("aria-invalid"));
-  tell(control.querySelector(".told"), "");
+  write(control.querySelector(".message"), "");
   if (event.type === "input" && field.type !== "range") return;
   const value = field.type === "checkbox" ? field.checked : field.tagName === "SELECT" ? field.value
     : field.value === "" ? null : Number(field.value);
   clearTimeout(timer);
-  timer = setTimeout(() => act("move", {name: control.dataset.name, value}, control.querySelector(".told")), 200);
+  timer = setTimeout(() => act("move", {name: control.dataset.name, value}, control.querySelector(".message")), 200);
 }
 
 async function follow() {
   const found = await ask("progress").catch(() => null);
   if (!found) return;
-  tell(by("progress"), found.progress);
+  write(by("progress"), found.progress);
   if (found.running) setTimeout(follow, 1000);
   else act("state");
 }
@@ -101,7 +101,7 @@ function pressed(event) {
   if (!button) return;
   if (button.dataset.do === "everything") act("everything");
   if (button.dataset.do === "point") act("point", {number: Number(button.dataset.point)});
-  if (button.dataset.do === "save") act("save", {name: by("save-name").value}, by("save-told"));
+  if (button.dataset.do === "save") act("save", {name: by("save-name").value}, by("save-message"));
 }
 
 async function start() {
@@ -113,8 +113,8 @@ async function start() {
     if (!secret) throw new Error("Open the address that dpmask explore printed; it works once. Start it again for another.");
     sessionStorage.setItem("secret", secret);
   } catch (error) {
-    tell(by("problem"), error.message);
-    tell(by("status"), "");
+    write(by("problem"), error.message);
+    write(by("status"), "");
     return;
   }
   act("state");

@@ -287,7 +287,7 @@ class Explorer:
 
 
 def setting_key(changes: Changes) -> bytes:
-    """What tells settings apart."""
+    """A key that differs where settings differ."""
     return canonical(dict(sorted(changes.items())))
 
 

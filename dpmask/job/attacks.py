@@ -41,7 +41,7 @@ def attack_requests(
     ``before`` and ``after`` are the schemas of the original and the masked table, ``at_risk`` the columns that the
     intruder knows: their labels help where an attack takes any. Each attack is called as its measure,
     or, where that name is taken, as measure and step. Columns that are not released, or are no longer numbers there,
-    cannot be attacked by them and are left out. Last comes who masks the originals again, where that tells anything.
+    cannot be attacked by them and are left out. Last comes who masks the originals again, where that shows anything.
     """
     steps = list(steps)
     found, earlier = list(own), set[str]()

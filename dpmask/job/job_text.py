@@ -1,7 +1,7 @@
 """A job file's text to plain values, with the line of every key kept for error messages.
 
 A job may serve every month: ``--set KEY=VALUE`` changes a value, and ``${NAME}`` in any text is filled from the
-environment. What comes of that is checked as if the file said it.
+environment. What comes of that is checked as if it stood in the file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Columns declared plain that are not harmless: they identify people, alone or together, or tell what is masked.
+"""Columns declared plain that are not harmless: they identify people, alone or together, or give away what is masked.
 
-Whether they identify is counted over all records. What they tell of masked columns is seen on a sample of records that
-is chosen by a hash of their positions: 20,000, or fewer where there are more than a hundred columns.
+Whether they identify is counted over all records. What they give away of masked columns is seen on a sample that is
+chosen by a hash of their positions: 20,000, or fewer where there are more than a hundred columns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from dpmask.engine.tasks import Position
 from dpmask.job.model import Job
 from dpmask.kernels.arrays import Floats
-from dpmask.kernels.dependence import needed_for, neighbours, told_of_categories, told_of_numbers
+from dpmask.kernels.dependence import explained_categories, explained_numbers, needed_for, neighbours
 from dpmask.kernels.hash_sample import HashSample, hash_sample, merge_hash_samples, position_words
 from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
@@ -27,7 +27,7 @@ from dpmask.table.row_keys import row_keys
 from dpmask.table.table import Table
 
 _SAMPLE, _SAMPLED_VALUES, _FEWEST = 20_000, 2_000_000, 20
-_TOLD, _EXPLAINED = 0.9, 0.99
+_FOLLOWS, _EXPLAINED = 0.9, 0.99
 _SHOWN, _SUMMED = 3, 100
 
 
@@ -84,7 +84,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(every[:_SHOWN]) + more
 
 
-class _Told(NamedTuple):
+class _ComparedColumns(NamedTuple):
     """What is compared: plain columns, then the originals of masked ones, and which of all are numbers."""
 
     plain: Sequence[str]
@@ -115,38 +115,36 @@ def _giving_away(job: Job, table: Table, plain: Sequence[str]) -> dict[str, str]
         return {}
     every = [*plain, *masked]
     most = min(_SAMPLE, max(_FEWEST, _SAMPLED_VALUES // len(every)))
-    told = _Told(plain, masked, frozenset(name for name in every if is_ordered(kinds[name])), most)
+    columns = _ComparedColumns(plain, masked, frozenset(name for name in every if is_ordered(kinds[name])), most)
     merge = partial(merge_hash_samples, most=most)
-    sample = table.select(every).with_positions().reduce(told.sampled, merge, "gate: plain columns")
+    sample = table.select(every).with_positions().reduce(columns.sampled, merge, "gate: plain columns")
     if len(sample.words) < _FEWEST:
         return {}
     values = dict(zip(every, sample.values, strict=True))
-    found = {name: _alone_tells(values, told, name) for name in plain}
-    return {name: problem for name, problem in (found | _together_tell(values, told)).items() if problem}
+    found = {name: _given_away_alone(values, columns, name) for name in plain}
+    return {name: problem for name, problem in (found | _given_away_together(values, columns)).items() if problem}
 
 
-def _alone_tells(values: Mapping[str, Floats], told: _Told, name: str) -> str:
+def _given_away_alone(values: Mapping[str, Floats], columns: _ComparedColumns, name: str) -> str:
     """Which masked column follows from a plain one, if any."""
-    near = neighbours(values[name], ordered=name in told.ordered)  # equal ones in the order of their words: by chance
+    near = neighbours(values[name], ordered=name in columns.ordered)  # equal ones in the order of their words
     for of_numbers in (True, False):
-        some = [one for one in told.masked if (one in told.ordered) is of_numbers]
+        some = [one for one in columns.masked if (one in columns.ordered) is of_numbers]
         compared = np.array([values[one] for one in some]).reshape(len(some), len(near.order))
-        shares = (told_of_numbers if of_numbers else told_of_categories)(near, compared)
-        if shares.max(initial=0.0) >= _TOLD:
-            return f"It tells {some[int(shares.argmax())]}, which is masked: that follows from it, at least nearly."
+        shares = (explained_numbers if of_numbers else explained_categories)(near, compared)
+        if shares.max(initial=0.0) >= _FOLLOWS:
+            return f"It gives {some[int(shares.argmax())]} away, which is masked and follows from it, at least nearly."
     return ""
 
 
-def _together_tell(values: Mapping[str, Floats], told: _Told) -> dict[str, str]:
+def _given_away_together(values: Mapping[str, Floats], columns: _ComparedColumns) -> dict[str, str]:
     """Plain numbers whose weighted sum a masked number is."""
-    numeric = [name for name in told.plain if name in told.ordered and np.isfinite(values[name]).all()][:_SUMMED]
+    numeric = [name for name in columns.plain if name in columns.ordered and np.isfinite(values[name]).all()][:_SUMMED]
     found: dict[str, str] = {}
-    for masked in told.masked:
-        if len(numeric) > 1 and masked in told.ordered and np.isfinite(values[masked]).all():
+    for masked in columns.masked:
+        if len(numeric) > 1 and masked in columns.ordered and np.isfinite(values[masked]).all():
             some = needed_for([values[name] for name in numeric], values[masked], _EXPLAINED)
             for one in some if len(some) > 1 else ():
                 others = _listed(numeric[other] for other in some if other != one)
-                found[numeric[one]] = (
-                    f"With {others} it tells {masked}, which is masked: that is a sum of them, nearly."
-                )
+                found[numeric[one]] = f"With {others} it gives {masked} away, which is masked and nearly a sum of them."
     return found

@@ -146,7 +146,7 @@ def _known_call_type(function: Any, context: Any, arguments: Any, keywords: Any)
 
 
 @contextmanager
-def _looking_once(typing: Any, target: Any, flags: Any) -> Iterator[None]:
+def _resolving_once(typing: Any, target: Any, flags: Any) -> Iterator[None]:
     """Look for declarations in known places only, and for the type of a call once: numba does so again and again.
 
     What numba has written in Python, such as min and max of two, becomes a part, too, unless it may allocate.
@@ -182,12 +182,12 @@ class _KernelCompiler(CompilerBase):  # type: ignore[misc]
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, local: Any) -> None:
         _import_array_functions()
         self._contexts = (typing, target)
-        with _looking_once(typing, target, flags):
+        with _resolving_once(typing, target, flags):
             _load_declarations(target, typing)
             super().__init__(typing, target, library, args, result, flags, local)
 
     def compile_extra(self, function: Any) -> Any:
-        with without_collecting(), kernels_only(), _looking_once(*self._contexts, self.state.flags):
+        with without_collecting(), kernels_only(), _resolving_once(*self._contexts, self.state.flags):
             return super().compile_extra(function)
 
     def define_pipelines(self) -> list[Any]:

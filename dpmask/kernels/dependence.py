@@ -2,7 +2,7 @@
 
 Of numbers the coefficient of Chatterjee 2021 (A new coefficient of correlation, JASA 116), of categories its
 counterpart of shares: both are 1 if and only if the one gives the other exactly, by whatever function, and about 0 if
-it tells nothing. Ten bands of a number give 0.9 of it, twenty bands 0.95.
+it shows nothing. Ten bands of a number give 0.9 of it, twenty bands 0.95.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def neighbours(values: Floats, *, ordered: bool) -> Neighbours:
     return Neighbours(order, np.full(len(equal), True) if ordered else equal & (equal.mean() >= _MOST_EQUAL))
 
 
-def told_of_numbers(near: Neighbours, values: Floats) -> Floats:
+def explained_numbers(near: Neighbours, values: Floats) -> Floats:
     """For each row of ``values`` (columns x records) how nearly it follows from the column that gives the order.
 
     1 - n sum |r(i+1) - r(i)| / (2 sum l(i) (n - l(i))): r(i) records have at most the value of record i, l(i) at least.
@@ -51,7 +51,7 @@ def told_of_numbers(near: Neighbours, values: Floats) -> Floats:
     return found
 
 
-def told_of_categories(near: Neighbours, codes: Floats) -> Floats:
+def explained_categories(near: Neighbours, codes: Floats) -> Floats:
     """The same of codes whose order means nothing: neighbours that differ, as a share of any two records that do."""
     count = codes.shape[1]
     found = np.zeros(len(codes))

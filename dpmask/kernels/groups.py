@@ -46,7 +46,7 @@ class Bounds(NamedTuple):
     closeness: float
 
 
-class Spread(NamedTuple):
+class Diversity(NamedTuple):
     """The worst of some groups for one sensitive column, and how many records are in groups beyond the bounds."""
 
     distinct: float
@@ -66,7 +66,7 @@ class Groups(NamedTuple):
     smallest: int
     uniques: int
     below: int  # records in groups of less than k
-    spreads: tuple[Spread, ...]
+    diversities: tuple[Diversity, ...]
     matched: float  # expected re-identifications against a register
 
 
@@ -113,11 +113,11 @@ def measure_groups(
     groups = grouped(found.keys)
     sizes = groups.sums(found.times)
     if not len(sizes):
-        nothing = tuple(Spread(np.inf, np.inf, 0.0, 0.0) for _ in sensitive)
+        nothing = tuple(Diversity(np.inf, np.inf, 0.0, 0.0) for _ in sensitive)
         return Groups(0, 0, NOBODY, 0, 0, nothing, 0.0)
     numbers = groups.numbers()
-    spreads = [
-        _spread(numbers, codes, found.times, sizes, one, bounds)
+    diversities = [
+        _diversity(numbers, codes, found.times, sizes, one, bounds)
         for codes, one in zip(found.codes, sensitive, strict=True)
     ]
     keys = found.keys.at(groups.order[groups.starts])
@@ -127,14 +127,14 @@ def measure_groups(
         int(sizes.min()),
         int((sizes == 1).sum()),
         int(sizes[sizes < k].sum()),
-        tuple(spreads),
+        tuple(diversities),
         0.0 if register is None else _matched(keys, sizes, register),
     )
 
 
-def _spread(
+def _diversity(
     numbers: Counts, codes: Counts, times: Counts, sizes: Counts, column: SensitiveShares, bounds: Bounds
-) -> Spread:
+) -> Diversity:
     """The worst distinct l, entropy l, confidence and t of the groups, for one sensitive column."""
     places, at = np.unique(numbers * len(column.shares) + codes, return_inverse=True)
     held = np.bincount(at, times).astype(np.int64)
@@ -153,11 +153,11 @@ def _spread(
 
 def _worst(
     distinct: Counts, entropy: Floats, confidence: Floats, far: Floats, records: Counts, bounds: Bounds
-) -> Spread:
+) -> Diversity:
     """The worst of some groups, and the records of those beyond the bounds."""
     beyond = distinct < bounds.distinct, confidence > bounds.confidence, far > bounds.closeness
     uniform, inferred, distant = (int(records[some].sum()) for some in beyond)
-    return Spread(
+    return Diversity(
         float(distinct.min(initial=NOBODY)),
         float(entropy.min(initial=np.inf)),
         float(confidence.max(initial=0.0)),
@@ -168,7 +168,7 @@ def _worst(
     )
 
 
-def spread_of_counts(counts: Counts, records: Counts, column: SensitiveShares, bounds: Bounds) -> Spread:
+def diversity_of_counts(counts: Counts, records: Counts, column: SensitiveShares, bounds: Bounds) -> Diversity:
     """The worst of rows whose records, some of which they share, have these codes (rows x codes).
 
     ``records``: how many have each row.
@@ -209,9 +209,9 @@ def _matched(keys: RowKeys, sizes: Counts, register: GroupCells) -> float:
     return float((np.minimum(f, all_of)[met] / all_of[met]).sum())
 
 
-def merge_spreads(left: Spread, right: Spread) -> Spread:
+def merge_diversities(left: Diversity, right: Diversity) -> Diversity:
     """The worst of both."""
-    return Spread(
+    return Diversity(
         min(left.distinct, right.distinct),
         min(left.entropy, right.entropy),
         max(left.confidence, right.confidence),
@@ -230,6 +230,6 @@ def merge_groups(left: Groups, right: Groups) -> Groups:
         min(left.smallest, right.smallest),
         left.uniques + right.uniques,
         left.below + right.below,
-        tuple(merge_spreads(*pair) for pair in zip(left.spreads, right.spreads, strict=True)),
+        tuple(merge_diversities(*pair) for pair in zip(left.diversities, right.diversities, strict=True)),
         left.matched + right.matched,
     )

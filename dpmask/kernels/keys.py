@@ -15,7 +15,7 @@ from dpmask.kernels.arrays import Words
 
 ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 LANES = ((0x9E3779B97F4A7C15, 0xD1342543DE82EF95), (0xC2B2AE3D27D4EB4F, 0xAF251AF3B0F025B5))
-_FRACTION = np.uint64(0x8000_0000_0000_0001)  # tells the bits of 0.5 from the integer with these bits
+_FRACTION = np.uint64(0x8000_0000_0000_0001)  # distinguishes the bits of 0.5 from the integer with these bits
 _WHOLE_LIMIT = 2.0**63
 _TILE = 1 << 14  # rows whose words stay in the processor's cache from step to step
 _MISSING = (0x2545F4914F6CDD1D, 0x5851F42D4C957F2D)
@@ -116,7 +116,7 @@ class Grouping(NamedTuple):
 
 
 def mostly_equal(sizes: NDArray[np.int64], rows: int) -> bool:
-    """Whether the sizes of groups among some rows tell that no more than half of all rows differ (Chao 1984).
+    """Whether the sizes of groups among some rows show that no more than half of all rows differ (Chao 1984).
 
     Few values that many rows share, such as zeros, do not count for more than those rows.
     """

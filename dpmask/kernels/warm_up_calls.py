@@ -289,7 +289,7 @@ PLAIN: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
         (*_in("refinement.cells", "_count"), *_in("refinement.grouping", "_split", "_keys")),
         _refinement,
     ),
-    "models": (_in("refinement.joint", "_append", "_tally", "_add"), _models),
+    "models": (_in("refinement.joint", "_append", "_count_codes", "_add"), _models),
     "regions": (
         (
             *_in("refinement.region_cuts", "_propose", "_propose_counted"),

@@ -76,7 +76,7 @@ def _no_store(place: Place, error: Exception) -> JobError:
     kind, where = type(error).__name__, place.endpoint or "the host it names"
     wrong = {
         "ValueError": f"the endpoint {where} is not a URL; it must begin with https:// or http://",
-        "SSLError": f"what answers at {where} speaks no TLS, or has a certificate that nobody here trusts ({kind})",
+        "SSLError": f"what answers at {where} uses no TLS, or has a certificate that nobody here trusts ({kind})",
         "ConnectionClosedError": f"what answers at {where} hung up ({kind}); it may want https:// or http:// instead",
     }.get(kind, f"no store answers at {where} ({kind})")
     if _status(error):

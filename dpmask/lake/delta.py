@@ -40,7 +40,7 @@ def delta_log(source: Place, version: int | None) -> TableLog:
 
 
 def _options(source: Place) -> dict[str, str]:
-    """What the library must be told of an S3 server; credentials it finds by itself."""
+    """What the library must know of an S3 server; credentials it finds by itself."""
     found = {"AWS_ENDPOINT_URL": source.endpoint} if source.endpoint else {}
     return found | ({"AWS_ALLOW_HTTP": "true"} if source.endpoint.startswith("http://") else {})
 

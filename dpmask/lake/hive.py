@@ -61,7 +61,7 @@ def _coded(values: Any, column: str) -> tuple[NDArray[np.int64], list[str]]:
         raise InputError(f"partition_by: column '{column}' has values that are too long for the name of a folder.")
     if any(text in ("", HIVE_NULL) for text in coded.dictionary.to_pylist()):
         raise InputError(
-            f"partition_by: column '{column}' has empty texts, which folders cannot tell from missing values. "
+            f"partition_by: column '{column}' has empty texts, which folders cannot distinguish from missing values. "
             f"Declare missing: {{{column}: ['']}}, or choose another column."
         )
     return coded.indices.to_numpy().astype(np.int64), names

@@ -66,7 +66,7 @@ def _newest(source: Place, names: Sequence[str]) -> str:
         current = [name for name, number in numbers.items() if number == max(numbers.values())]
     if len(current) != 1:
         raise InputError(
-            f"{source.url}: which metadata of the Iceberg table is current cannot be told from its folder. Point to "
+            f"{source.url}: which metadata of the Iceberg table is current does not follow from its folder. Point to "
             "the file that its catalogue names: .../metadata/NUMBER-....metadata.json."
         )
     return current[0]

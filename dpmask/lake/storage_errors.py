@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpmask.lake.storage import Place
 
 _CLIENTS = {"botocore", "aiobotocore", "aiohttp", "gcsfs", "google", "azure"}
-"""The libraries that speak with stores: what they raise is a fault of storage."""
+"""The libraries by which stores are reached: what they raise is a fault of storage."""
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired", "400"}
 """What S3 says of a session that is over; where an answer has no text, as that to HEAD, a bare 400."""
 

@@ -59,7 +59,7 @@ class Written(NamedTuple):
 
 
 class DamageCheck:
-    """Tells whether bytes are still the same: GMAC, a fifteenth of the time of SHA-256.
+    """Shows whether bytes are still the same: GMAC, a fifteenth of the time of SHA-256.
 
     Its key is no secret, so it finds damage, not forgery: that is enough for files which nobody but their owner sees.
     """

@@ -1,6 +1,6 @@
 """Survey weights masked, and calibrated so that weighted totals stay what they were.
 
-A weight that few records have tells who they are. Weights are multiplied by noise, exp(scale z - scale^2 / 2), or
+A weight that few records have identifies them. Weights are multiplied by noise, exp(scale z - scale^2 / 2), or
 rounded to multiples of a step, or both; then they are calibrated: moved as little as possible (chi-square distance,
 dpmask.kernels.calibration) until the weighted number of records in every cell of the margins, and the weighted totals
 of stated columns there, are those of the original weights. The totals are of what the step reads: columns that an

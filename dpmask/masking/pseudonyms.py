@@ -100,7 +100,7 @@ class FittedPseudonyms(FittedMethod):
         """What pseudonyms are good for."""
         names = ", ".join(self.inputs)
         return [
-            f"{names} tells which records belong together, as for standard errors of clusters or counts of members; it "
+            f"{names} shows which records belong together, as for standard errors of clusters or counts of members; it "
             "matches no other file and no other release."
         ]
 

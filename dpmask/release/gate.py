@@ -32,7 +32,7 @@ _MOST_NAMED = 30
 def attacked_by_gate(columns: int) -> int:
     """How many records the gate attacks, of more; fewer by more than 100 columns.
 
-    A policy is judged by the upper 95 % limit, so what a smaller sample cannot tell counts as risk.
+    A policy is judged by the upper 95 % limit, so what a smaller sample cannot show counts as risk.
     """
     return min(_SAMPLE, max(_FEWEST_ATTACKED, _ATTACKED_VALUES // max(columns, 1)))
 

@@ -26,7 +26,7 @@ def is_numeric(kind: Any) -> bool:
 
 
 def rounding_step(kind: Any) -> Fraction:
-    """The step between neighbouring values of a type: 1 for integers, 0 where there is none to speak of."""
+    """The step between neighbouring values of a type: 1 for integers, 0 where there is none."""
     if pa.types.is_decimal(kind):
         return Fraction(10) ** -kind.scale
     return Fraction(1 if pa.types.is_integer(kind) else 0)

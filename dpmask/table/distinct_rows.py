@@ -15,7 +15,7 @@ from dpmask.lake.reading import Rows
 
 _NUMBER = "row number"
 _LOOK = 1 << 14
-"""Rows that tell whether many are equal: where each row of a million is there twice, a hundred of them are."""
+"""Rows that show whether many are equal: where each row of a million is there twice, a hundred of them are."""
 
 
 class DistinctRows(NamedTuple):
@@ -50,7 +50,7 @@ def distinct_rows(rows: Rows, columns: Sequence[str], *, exact: bool = True) -> 
 
 
 def _repeat(rows: Rows) -> bool:
-    """Whether about half of the rows are equal to others, as far as some tell; or all of them are few."""
+    """Whether about half of the rows are equal to others, as far as some show; or all of them are few."""
     places = looked_at(rows.num_rows)
     if len(places) == rows.num_rows:
         return True
@@ -58,7 +58,7 @@ def _repeat(rows: Rows) -> bool:
 
 
 def looked_at(rows: int) -> NDArray[np.int64]:
-    """The places of rows that tell whether many are equal: some evenly spread, some side by side; all, if few."""
+    """The places of rows that show whether many are equal: some evenly spread, some side by side; all, if few."""
     if rows <= 4 * _LOOK:
         return np.arange(rows)
     return np.union1d(np.linspace(0, rows - 1, _LOOK).astype(np.int64), rows // 2 + np.arange(_LOOK))

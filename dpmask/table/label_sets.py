@@ -94,7 +94,7 @@ def require_sets(sets: LabelSets, columns: Iterable[str], who: str) -> None:
 
 
 def is_informative(sets: Mapping[str, Sequence[object] | None]) -> bool:
-    """Whether labels tell anything: one that stands for everything, missing values too, tells nothing."""
+    """Whether labels mean anything: one that stands for everything, missing values too, means nothing."""
     (only, *others) = sets.values() or [[]]
     return bool(others) or (only is not None and None not in only)
 

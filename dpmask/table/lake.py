@@ -114,7 +114,7 @@ def read_lake(
         )
     unknown = Facts(None, None, None)
     facts = {name: unknown if name in codes else _facts(files, name) for name in names}
-    if not all(known.values()) or any(file.deleted is not None for file in files):  # footers speak of other rows, too
+    if not all(known.values()) or any(file.deleted is not None for file in files):  # footers count other rows, too
         facts = {name: _without_range(fact) for name, fact in facts.items()}
     nullable = frozenset(name for name, fact in facts.items() if fact.nulls != 0)
     shown = pa.schema([whole.field(name) for name in names])

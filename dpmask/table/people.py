@@ -84,7 +84,7 @@ def known_people(
 class TablePeople(NamedTuple):
     """The people of a table: who is new, and of each known block how many are there, and how many with other values.
 
-    ``sums``: of the digests of those who are there, which tell a person who is there twice.
+    ``sums``: of the digests of those who are there, which show a person who is there twice.
     """
 
     new: NDArray[np.uint64]

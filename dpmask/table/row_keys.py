@@ -27,7 +27,7 @@ _REPEATED = 4
 
 
 def require_groupable(schema: Any, columns: Iterable[str], who: str) -> None:
-    """Refuse a column that is not there, or of a type whose values cannot be told apart here."""
+    """Refuse a column that is not there, or of a type whose values cannot be distinguished here."""
     columns = list(columns)
     require_known(schema, columns, who)
     for column in columns:

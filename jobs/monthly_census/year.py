@@ -33,14 +33,14 @@ def released(month: str, k: int, changes: dict[str, str]) -> Path:
     settings = {"mask[0].requirements[0].k": str(k), "policy[1]": f"gate.smallest >= {k}", **changes}
     os.environ["MONTH"] = month
     command = ["run", JOB, "--json", *(part for key, value in settings.items() for part in ("--set", f"{key}={value}"))]
-    said, errors = io.StringIO(), io.StringIO()
+    printed, errors = io.StringIO(), io.StringIO()
     try:
-        with redirect_stdout(said), redirect_stderr(errors):
+        with redirect_stdout(printed), redirect_stderr(errors):
             run_dpmask(command)
     except SystemExit as end:
         if end.code:
             sys.exit(f"{month}: dpmask ended with {end.code}\n{errors.getvalue()}")
-    return Path(json.loads(said.getvalue())["report"].removeprefix("file://")).parent
+    return Path(json.loads(printed.getvalue())["report"].removeprefix("file://")).parent
 
 
 def by_position(release: Path, private: Path) -> pd.DataFrame:

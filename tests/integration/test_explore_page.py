@@ -1,4 +1,4 @@
-"""The explorer's page in a real Chromium: moved, told, saved, by the keyboard alone, narrow and dark."""
+"""The explorer's page in a real Chromium: moved, answered, saved, by the keyboard alone, narrow and dark."""
 
 import threading
 from contextlib import chdir
@@ -57,11 +57,11 @@ def fill(control, value):
       field.dispatchEvent(new Event('change', {{bubbles: true}})); }})()"""
 
 
-def told(control):
-    return f"document.querySelector('{control} .told')?.innerText"
+def message(control):
+    return f"document.querySelector('{control} .message')?.innerText"
 
 
-def test_moved_told_and_saved(browser, server, tmp_path):
+def test_moved_and_saved(browser, server, tmp_path):
     async def steps(tab):
         await tab.until(READY)
         assert await tab.value("location.href") == f"http://127.0.0.1:{server.server_port}/", "the token is gone"
@@ -88,14 +88,14 @@ def test_moved_told_and_saved(browser, server, tmp_path):
         assert any("Explorer('job.yaml', settings=['mask[0].requirements[0].k=5']" in text for text in code)
 
         await tab.value(fill(MEANS, 1))
-        await tab.until(f"{told(MEANS)} != ''")
-        assert "k must be an integer >= 2; got 1" in await tab.value(told(MEANS))
+        await tab.until(f"{message(MEANS)} != ''")
+        assert "k must be an integer >= 2; got 1" in await tab.value(message(MEANS))
         assert await tab.value(f"document.querySelector('{MEANS} input').getAttribute('aria-invalid')") == "true"
         assert await tab.value(POINTS) == 2, "nothing was taken"
 
         await tab.value("document.getElementById('undo').click()")
         await tab.until(f"{VERDICT} == 'The gate would let this pass.' && {READY}")
-        assert await tab.value(told(MEANS)) == ""
+        assert await tab.value(message(MEANS)) == ""
         await tab.value("document.getElementById('redo').click()")
         await tab.until(f"{VERDICT} == 'The gate would refuse this.' && {READY}")
 
@@ -113,10 +113,10 @@ def test_moved_told_and_saved(browser, server, tmp_path):
         )
         await tab.value("document.getElementById('save-name').value = '../job.yaml'")
         await tab.value("document.querySelector('[data-do=save]').click()")
-        await tab.until("document.getElementById('save-told').innerText.includes('name of a file beside')")
+        await tab.until("document.getElementById('save-message').innerText.includes('name of a file beside')")
         await tab.value("document.getElementById('save-name').value = 'job.yaml'")
         await tab.value("document.querySelector('[data-do=save]').click()")
-        await tab.until("document.getElementById('save-told').innerText == 'Saved job.yaml.'")
+        await tab.until("document.getElementById('save-message').innerText == 'Saved job.yaml.'")
         assert (tmp_path / "job.yaml").read_text(encoding="utf-8") == TEXT.replace("k: 20}", "k: 5}")
 
         await tab.ask("Page.reload")
@@ -172,7 +172,7 @@ def test_narrow_and_in_both_colours(browser, server, scheme):
     browser.drive(server.address, steps, width=400, scheme=scheme)
 
 
-def test_what_is_lost_is_told(browser, server, monkeypatch):
+def test_what_is_lost_is_shown(browser, server, monkeypatch):
     from dpmask.errors import ClusterError
 
     def lost(*_):
@@ -182,7 +182,7 @@ def test_what_is_lost_is_told(browser, server, monkeypatch):
         await tab.until(READY)
         monkeypatch.setattr("dpmask.explore.session.evaluated", lost)
         await tab.value(slide(MEANS, 6))
-        await tab.until(f"{told(MEANS)} == 'The cluster is gone. Start it again.'")
+        await tab.until(f"{message(MEANS)} == 'The cluster is gone. Start it again.'")
         monkeypatch.setattr("dpmask.explore.everything.measured_point", lost)
         await tab.value("document.querySelector('[data-do=everything]').click()")
         await tab.until("document.querySelector('#everything [role=alert]')?.innerText.includes('cluster is gone')")

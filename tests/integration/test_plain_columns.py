@@ -1,4 +1,4 @@
-"""The gate is closed to plain columns that identify people together, or tell what is masked, until they are accepted."""
+"""The gate is closed to plain columns that identify people together, or give away what is masked, until they are accepted."""
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +54,7 @@ def test_a_column_that_tells_what_is_masked_is_refused_until_it_is_accepted(plac
     for command in ("run", "plan"):
         ended = place.dpmask(command, place.job(**declared("copy")))
         assert ended.code == 3, ended.out
-        assert "It tells income, which is masked" in ended.err
+        assert "It gives income away, which is masked" in ended.err
         assert "accept" in ended.err
     assert place.run(**declared("copy", accept={"copy": REASON})).code == 0
 
@@ -68,17 +68,17 @@ def test_a_code_of_a_masked_category_is_refused(place):
     said["columns"] = COLUMNS | {"quasi": ["age", "region"], "plain": ["code"]}
     ended = place.run(**said)
     assert ended.code == 3
-    assert "code: It tells region, which is masked" in ended.err
+    assert "code: It gives region away, which is masked" in ended.err
 
 
 def test_parts_of_a_masked_sum_are_refused_together(place):
-    """Neither part tells much, their sum everything."""
+    """Neither part shows much, their sum everything."""
     rng = np.random.default_rng(2)
     part = np.round(rng.normal(0, 4, PEOPLE)) * 4000.0
     place.lake(with_columns(first=part, rest=np.round(income() / 4000) * 4000 - part))
     ended = place.run(**declared("first", "rest"))
     assert ended.code == 3
-    assert "first: With rest it tells income, which is masked" in ended.err
+    assert "first: With rest it gives income away, which is masked" in ended.err
 
 
 def test_what_tells_nothing_is_released(place):

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dpmask.kernels.dependence import Neighbours, needed_for, neighbours, told_of_categories, told_of_numbers
+from dpmask.kernels.dependence import Neighbours, explained_categories, explained_numbers, needed_for, neighbours
 
 
 def chatterjee(order, values):
@@ -30,8 +30,8 @@ def test_both_are_what_a_loop_finds():
     values = rng.integers(0, 6, (4, 60)).astype(float)
     order = rng.permutation(60)
     near = Neighbours(order, np.full(59, True))
-    assert told_of_numbers(near, values) == pytest.approx([chatterjee(order, one) for one in values])
-    assert told_of_categories(near, values) == pytest.approx([differing(order, one) for one in values])
+    assert explained_numbers(near, values) == pytest.approx([chatterjee(order, one) for one in values])
+    assert explained_categories(near, values) == pytest.approx([differing(order, one) for one in values])
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_copies_rescaled_or_rounded_are_found_and_others_are_not(plain, least, m
     rng = np.random.default_rng(2)
     values = rng.gamma(2.0, size=5000)
     near = neighbours(plain(values, rng), ordered=True)
-    assert least <= told_of_numbers(near, values[None])[0] <= most
+    assert least <= explained_numbers(near, values[None])[0] <= most
 
 
 def test_a_code_of_the_same_partition_is_found():
@@ -56,7 +56,7 @@ def test_a_code_of_the_same_partition_is_found():
     town = rng.integers(0, 30, 5000)
     code, land = rng.permutation(30)[town], town // 10
     near = [neighbours(one.astype(float), ordered=False) for one in (code, land, np.arange(5000))]
-    assert [told_of_categories(one, town[None].astype(float))[0] > 0.9 for one in near] == [True, False, False]
+    assert [explained_categories(one, town[None].astype(float))[0] > 0.9 for one in near] == [True, False, False]
 
 
 def test_codes_in_any_order_give_a_number_away():
@@ -65,15 +65,15 @@ def test_codes_in_any_order_give_a_number_away():
     values = rng.lognormal(9, 1, 5000)
     bands = np.unique(np.floor(values / 150), return_inverse=True)[1]
     code = rng.permutation(bands.max() + 1)[bands].astype(float)
-    as_code, as_number = (told_of_numbers(neighbours(code, ordered=one), values[None])[0] for one in (False, True))
+    as_code, as_number = (explained_numbers(neighbours(code, ordered=one), values[None])[0] for one in (False, True))
     assert as_code > 0.99
     assert as_number < 0.95
 
 
 def test_a_constant_tells_nothing_and_follows_from_nothing():
     order = neighbours(np.arange(50.0), ordered=True)
-    assert told_of_numbers(order, np.ones((1, 50)))[0] == 0
-    assert told_of_categories(order, np.ones((1, 50)))[0] == 0
+    assert explained_numbers(order, np.ones((1, 50)))[0] == 0
+    assert explained_categories(order, np.ones((1, 50)))[0] == 0
     assert needed_for([np.arange(50.0)], np.ones(50), 0.9) == []
 
 

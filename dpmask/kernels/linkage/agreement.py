@@ -45,7 +45,7 @@ class Hunted(NamedTuple):
         return Hunted(*(part[rows] for part in self))
 
 
-class Meeting(NamedTuple):
+class LinkageShard(NamedTuple):
     """Originals and masked records of one shard, with the bins of the columns that their cells are made of."""
 
     hunted: Hunted
@@ -91,35 +91,35 @@ NOBODY = Hunted(*(np.empty(0, np.int64),) * 4)
 NOTHING = CellCounts(*(np.empty(0, np.int64),) * 2)
 
 
-def split_meeting(meeting: Meeting, shards: int) -> list[Meeting]:
+def split_shard(shard: LinkageShard, shards: int) -> list[LinkageShard]:
     """Those with the same bin in the first column go to the same shard."""
-    below = int(np.prod(meeting.bins[1:], dtype=np.int64))
-    places = [cells // below * shards // meeting.bins[0] for cells in (meeting.hunted.cells, meeting.masked.cells)]
+    below = int(np.prod(shard.bins[1:], dtype=np.int64))
+    places = [cells // below * shards // shard.bins[0] for cells in (shard.hunted.cells, shard.masked.cells)]
     parts = []
-    for shard in range(shards):
-        ours, theirs = (np.flatnonzero(place == shard) for place in places)
-        masked = CellCounts(meeting.masked.cells[theirs], meeting.masked.records[theirs])
-        parts.append(Meeting(meeting.hunted.at(ours), masked, meeting.bins))
+    for number in range(shards):
+        ours, theirs = (np.flatnonzero(place == number) for place in places)
+        masked = CellCounts(shard.masked.cells[theirs], shard.masked.records[theirs])
+        parts.append(LinkageShard(shard.hunted.at(ours), masked, shard.bins))
     return parts
 
 
-def join_meetings(parts: Sequence[Meeting]) -> Meeting:
+def join_shards(parts: Sequence[LinkageShard]) -> LinkageShard:
     """All together; equal masked cells become one."""
     hunted = Hunted(*(np.concatenate(one) for one in zip(*(part.hunted for part in parts), strict=True)))
     cells, records = (np.concatenate(one) for one in zip(*(part.masked for part in parts), strict=True))
-    return Meeting(hunted, cell_counts(cells, records), parts[0].bins)
+    return LinkageShard(hunted, cell_counts(cells, records), parts[0].bins)
 
 
-def without_first(meeting: Meeting, *, with_patterns: bool) -> Meeting:
+def without_first(shard: LinkageShard, *, with_patterns: bool) -> LinkageShard:
     """What the sets of columns after the first need."""
-    below = int(np.prod(meeting.bins[1:], dtype=np.int64))
-    cells = meeting.hunted.cells % below
-    hunted = meeting.hunted._replace(cells=cells)
+    below = int(np.prod(shard.bins[1:], dtype=np.int64))
+    cells = shard.hunted.cells % below
+    hunted = shard.hunted._replace(cells=cells)
     if not with_patterns:
         ours = cell_counts(cells, hunted.records)
         nothing = np.zeros(len(ours.cells), np.int64)
         hunted = Hunted(ours.cells, nothing, ours.records, nothing)
-    return Meeting(hunted, cell_counts(meeting.masked.cells % below, meeting.masked.records), meeting.bins[1:])
+    return LinkageShard(hunted, cell_counts(shard.masked.cells % below, shard.masked.records), shard.bins[1:])
 
 
 def sets_with_first(columns: int) -> list[tuple[int, ...]]:
@@ -135,15 +135,15 @@ def as_bits(chosen: Sequence[int], skipped: int) -> int:
     return sum(1 << (column + skipped) for column in chosen)
 
 
-def agreeing_pairs(meeting: Meeting, columns: int) -> Counts:
-    """N_T of one shard, by the bits of T, for all sets T with the meeting's first column; 0 for the others."""
-    ours, theirs = (digits_of(cells, meeting.bins) for cells in (meeting.hunted.cells, meeting.masked.cells))
+def agreeing_pairs(shard: LinkageShard, columns: int) -> Counts:
+    """N_T of one shard, by the bits of T, for all sets T with the shard's first column; 0 for the others."""
+    ours, theirs = (digits_of(cells, shard.bins) for cells in (shard.hunted.cells, shard.masked.cells))
     found = np.zeros(1 << columns, np.int64)
-    for chosen in sets_with_first(len(meeting.bins)):
-        bins = [meeting.bins[column] for column in chosen]
+    for chosen in sets_with_first(len(shard.bins)):
+        bins = [shard.bins[column] for column in chosen]
         asked, held = (cells_of([digits[column] for column in chosen], bins) for digits in (ours, theirs))
-        met = _records_in(CellCounts(held, meeting.masked.records), asked, bins)
-        found[as_bits(chosen, columns - len(meeting.bins))] = (met * meeting.hunted.records).sum()
+        met = _records_in(CellCounts(held, shard.masked.records), asked, bins)
+        found[as_bits(chosen, columns - len(shard.bins))] = (met * shard.hunted.records).sum()
     return found
 
 
@@ -159,32 +159,32 @@ class Weighing(NamedTuple):
         return len(self.rank).bit_length() - 1
 
 
-def hunt(meeting: Meeting, weighing: Weighing) -> Meeting:
+def hunt(shard: LinkageShard, weighing: Weighing) -> LinkageShard:
     """Originals that no masked record beats on the sets with the first column; those that tie with their own are added.
 
     Sets are taken from the likeliest on. A masked record that agrees on more than the set was met before, in a likelier
     set, so whoever is met here agrees on exactly the columns that count.
     """
-    skipped = weighing.columns - len(meeting.bins)
-    sets = {as_bits(one, skipped): one for one in sets_with_first(len(meeting.bins))}
+    skipped = weighing.columns - len(shard.bins)
+    sets = {as_bits(one, skipped): one for one in sets_with_first(len(shard.bins))}
     sets = {pattern: one for pattern, one in sets.items() if pattern & weighing.informative == pattern}
-    ours, theirs = (digits_of(cells, meeting.bins) for cells in (meeting.hunted.cells, meeting.masked.cells))
-    own, ties = weighing.rank[meeting.hunted.pattern], meeting.hunted.ties.copy()
+    ours, theirs = (digits_of(cells, shard.bins) for cells in (shard.hunted.cells, shard.masked.cells))
+    own, ties = weighing.rank[shard.hunted.pattern], shard.hunted.ties.copy()
     alive = np.arange(len(own))
     for pattern in sorted(sets, key=lambda one: int(weighing.rank[one])):
         rank, chosen = weighing.rank[pattern], sets[pattern]
         asked = alive[own[alive] >= rank]
         if not len(asked):
             break
-        bins = [meeting.bins[column] for column in chosen]
+        bins = [shard.bins[column] for column in chosen]
         held = cells_of([theirs[column] for column in chosen], bins)
         cells = cells_of([ours[column][asked] for column in chosen], bins)
-        met = _records_in(CellCounts(held, meeting.masked.records), cells, bins)
+        met = _records_in(CellCounts(held, shard.masked.records), cells, bins)
         tied = own[asked] == rank
         ties[asked] += np.where(tied, met, 0)
         beaten = asked[~tied & (met > 0)]
         alive = np.setdiff1d(alive, beaten, assume_unique=True) if len(beaten) else alive
-    return meeting._replace(hunted=meeting.hunted._replace(ties=ties).at(alive))
+    return shard._replace(hunted=shard.hunted._replace(ties=ties).at(alive))
 
 
 def _records_in(held: CellCounts, asked: Counts, bins: Sequence[int]) -> Counts:

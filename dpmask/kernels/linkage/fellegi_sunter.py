@@ -2,7 +2,7 @@
 
 Column j agrees in a share m_j of the true pairs and u_j of all pairs. A pattern weighs log(m_j / u_j) for each column
 that agrees and log((1 - m_j) / (1 - u_j)) for each that does not. A column that agrees no more often in true pairs than
-in others tells nothing and weighs 0.
+in others says nothing and weighs 0.
 """
 
 from __future__ import annotations

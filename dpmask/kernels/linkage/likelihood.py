@@ -1,4 +1,4 @@
-"""How much a masked record speaks for a known one: the likelihood ratio of true pairs against pairs at random.
+"""How likely a masked record is that of a known one: the likelihood ratio of true pairs against pairs at random.
 
 Of points x before and y after masking: y given x is B x + b with residuals of covariance R, y at random has covariance
 V. Then -2 log of the ratio is, but for what x alone decides, (y - m)' Q (y - m) with Q = R^-1 - V^-1 and

@@ -2,7 +2,7 @@
 
 No nearest neighbour is needed. A link is right when no masked record is closer than the true one, so the radius of the
 search is known; and the search ends at the first closer record, which is mostly in the leaf where it begins. What each
-block answers merges by addition, or by "beaten" where one of them said so.
+block answers merges by addition, or by "beaten" where one of them found so.
 
 A masked value is a point or a range. The gap between a known value and a range is 0 inside and otherwise
 min(max(scale * distance to the nearest end, least), cap): with scale 1 and cap 1 that is a category, 0 or 1.
@@ -95,7 +95,7 @@ def turned(points: Floats, turn: Floats | None) -> Floats:
     if turn is None:
         return points
     if len(points) >= WIDE:
-        return turn @ points  # rounding may tell equal records apart: radii have room for it
+        return turn @ points  # rounding may separate equal records: radii have room for it
     found = np.zeros((len(turn), points.shape[1]))
     _turn(read_only(points), read_only(turn), found)
     return found

@@ -2,7 +2,7 @@
 
 A masked record is a box: a point where the value is a number, a range where it was generalised. Leaves keep each column
 contiguous, so that a distance to all of a leaf's rows is one vector loop a column. Splits are at the median of the
-column with the largest spread, told from a few rows; boxes are then taken from the leaves upwards, as tight as they
+column with the largest spread among a few rows; boxes are then taken from the leaves upwards, as tight as they
 can be. The first splits of many rows are those of a sample: each row is sent by them to its part, and parts are split
 where they lie in the processor's cache. About 0.25 CPU seconds for a million rows of 5 columns.
 """
@@ -19,7 +19,7 @@ from dpmask.kernels.keys import float_keys, grouped
 
 LEAF = 64
 DEPTH = 64  # more than any tree has levels
-_LOOK = 128  # rows that tell which column spreads most
+_LOOK = 128  # rows by which the column that spreads most is found
 _PART = 64 * LEAF  # rows of a part, about
 _MOST_PARTS = 1 << 15
 
@@ -58,7 +58,7 @@ def build_tree(
 ) -> RecordTree:
     """The tree of records given as columns x rows; the last ``len(high)`` columns are ranges from low to high.
 
-    What a range's unit is worth, and at most, is told by ``scale`` and ``cap``: splits are made where distances are.
+    What a range's unit is worth, and at most, is given by ``scale`` and ``cap``: splits are made where distances are.
     Each row stands for one record, or for so many as ``counts`` say. With ``numbers``, from 1 on, no rows are collapsed
     and each has its number in place of a count. Rows are sent to parts of about ``part_rows`` first.
     """

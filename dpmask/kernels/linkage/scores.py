@@ -1,7 +1,7 @@
 """Numbers by their ranks, and which of them are zero: how one compares who does not trust distances of skewed columns.
 
-Masking leaves the order of values about as it was, so who has little is told apart by ranks as well as who has much. A
-value's score is the normal quantile of its rank in its own file, told from a sample: ties have their middle rank, and
+Masking leaves the order of values about as it was, so ranks distinguish who has little as well as who has much. A
+value's score is the normal quantile of its rank in its file, estimated by a sample: ties have their middle rank, and
 values between two that were seen lie between their scores. Zeros that masking left where they were are compared as one
 pattern of all these columns, which is the same or not.
 """
@@ -94,7 +94,7 @@ def _scored(curves: tuple[RankCurve | None, ...], points: Floats, ranges: Floats
 def zero_pattern(
     known: Flags, masked: Flags, zeros: tuple[Floats, Floats], many: float, lost: float
 ) -> ZeroPattern | None:
-    """The columns with ``many`` zeros of which no more than the share ``lost`` of true pairs tell otherwise.
+    """The columns with ``many`` zeros of which no more than the share ``lost`` of true pairs have other values.
 
     Given are pairs, columns x rows, and what zero is in the units of each column before and after masking.
     """

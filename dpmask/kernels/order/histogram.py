@@ -1,6 +1,6 @@
 """How a column's values are spread: counts on an even grid whose edges are round numbers.
 
-A grid's edges are multiples of a round step, so they tell nothing of the records at the ends of the range; what lies
+A grid's edges are multiples of a round step, so they show nothing of the records at the ends of the range; what lies
 outside is counted below or above. Counts add, and several neighbouring steps make one bar of a chart.
 """
 

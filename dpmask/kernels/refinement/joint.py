@@ -95,7 +95,7 @@ class JointRows:
             size = len(places)
         counts = np.zeros((size, sensitive.counts), np.int64)
         beside = np.array(sensitive.columns, np.int64), np.array(sensitive.offsets, np.int64)
-        _tally(read_only(self.codes), at, *beside, counts)
+        _count_codes(read_only(self.codes), at, *beside, counts)
         if places is None:
             places = np.flatnonzero(counts.any(axis=1))
             counts = counts[places]
@@ -121,7 +121,7 @@ def _append(numbers: Codes, size: int, at: Counts) -> None:
 
 
 @compiled(reassociate=False, contract=False)
-def _tally(codes: Codes, at: Counts, columns: Counts, offsets: Counts, counts: Counts) -> None:
+def _count_codes(codes: Codes, at: Counts, columns: Counts, offsets: Counts, counts: Counts) -> None:
     """Count the rows of each place, or those with each sensitive code."""
     for k in range(len(at)):
         if len(columns) == 0:

@@ -29,7 +29,7 @@ def basis(features: Floats) -> Floats:
 def fitted_chances(columns: Floats, kind: Floats) -> Floats:
     """The chance of each record to be of kind 1, by a logistic regression on an orthogonal basis and a constant.
 
-    No coefficient is penalised. Where the two kinds can be told apart without fail, coefficients grow without end and
+    No coefficient is penalised. Where the two kinds can be separated without fail, coefficients grow without end and
     chances settle at 0 and 1; it ends when a step adds nothing to the likelihood.
     """
     design = np.column_stack([np.ones(len(kind)), columns])

@@ -1,7 +1,7 @@
 """Fuzzy microaggregation: every record takes the values of a cluster centre that it draws by its memberships.
 
 Algorithm 1 of Torra 2020: fuzzy c-means (or entropy-based fuzzy c-means) with c = n / k clusters and fuzziness m1, then
-each record draws a centre with its memberships for m2. An intruder cannot tell which centre a record was nearest to.
+each record draws a centre with its memberships for m2. An intruder cannot know which centre a record was nearest to.
 Linear constraints and bounds hold for every centre, so for every released record, whatever the input did; integer
 columns stay integer (see dpmask.kernels.rounding_with_constraints).
 

@@ -87,7 +87,7 @@ class CodedTable:
         }
 
     def _with_derived(self, request: Request) -> Request:
-        """The request without what the cells before tell, if they are known and save counting many records.
+        """The request without what the cells before show, if they are known and save counting many records.
 
         Once a refinement is of few, others will be, and to keep what is known would cost more than it saves.
         """

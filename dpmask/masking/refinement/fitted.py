@@ -193,7 +193,7 @@ class FittedRefinement(FittedMethod):
         return (
             "Values were made coarser, the same everywhere, so that every row of these columns is shared by at least "
             f"so many records: {required}.{paid} Values are masked to: {cuts}. "
-            f"'{SUPPRESSED}' stands for a value that is not told; intervals hold their lower bound, not their upper "
+            f"'{SUPPRESSED}' stands for a value that is withheld; intervals hold their lower bound, not their upper "
             "one. The manifest's solution has all of them, the trees, and the refinements in their order."
         )
 

@@ -12,17 +12,17 @@ from dpmask.engine.limits import current_limits
 from dpmask.kernels.arrays import Counts
 from dpmask.kernels.groups import (
     Bounds,
+    Diversity,
     GroupCells,
     Groups,
     SensitiveShares,
-    Spread,
     cells,
+    diversity_of_counts,
     join_cells,
     measure_groups,
+    merge_diversities,
     merge_groups,
-    merge_spreads,
     split_cells,
-    spread_of_counts,
 )
 from dpmask.kernels.matching import PartialRows
 from dpmask.lake.reading import Rows
@@ -43,7 +43,7 @@ class MatchedGroups(NamedTuple):
     """Rows of a table with suppressed cells: the records by how many match them, and what these give away."""
 
     records: MatchedRecords
-    spreads: tuple[Spread, ...]
+    diversities: tuple[Diversity, ...]
 
 
 def matched_groups(
@@ -59,27 +59,27 @@ def matched_groups(
     columns = tuple((encoder.size, one) for encoder, one in beside.values())
     source = row_source(table, quasi, suppressed, encoders, who)
     mine, others = matched_rows(source, partial(_summarised, columns, bounds), _both_matched, who)
-    sizes, spreads = _both_matched(mine, others)
-    return MatchedGroups(MatchedRecords(sizes, mine[0]), spreads)
+    sizes, diversities = _both_matched(mine, others)
+    return MatchedGroups(MatchedRecords(sizes, mine[0]), diversities)
 
 
-_Matched = tuple[dict[int, int], tuple[Spread, ...]]
+_Matched = tuple[dict[int, int], tuple[Diversity, ...]]
 
 
 def _summarised(
     columns: tuple[tuple[int, SensitiveShares], ...], bounds: Bounds, rows: PartialRows, counts: Counts
 ) -> _Matched:
     sizes = counts[:, : columns[0][0] if columns else 1].sum(axis=1)
-    spreads, low = [], 0
+    diversities, low = [], 0
     for width, one in columns:
-        spreads.append(spread_of_counts(counts[:, low : low + width], rows.times, one, bounds))
+        diversities.append(diversity_of_counts(counts[:, low : low + width], rows.times, one, bounds))
         low += width
-    return size_histogram(sizes, rows.times), tuple(spreads)
+    return size_histogram(sizes, rows.times), tuple(diversities)
 
 
 def _both_matched(left: _Matched, right: _Matched) -> _Matched:
-    spreads = tuple(merge_spreads(*pair) for pair in zip(left[1], right[1], strict=True))
-    return added(left[0], right[0]), spreads
+    diversities = tuple(merge_diversities(*pair) for pair in zip(left[1], right[1], strict=True))
+    return added(left[0], right[0]), diversities
 
 
 class BothGroups(NamedTuple):

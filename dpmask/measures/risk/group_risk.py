@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from dpmask.kernels.groups import Groups, Spread
+from dpmask.kernels.groups import Diversity, Groups
 from dpmask.measures.risk.group_counts import BothGroups, MatchedGroups
 from dpmask.results import LESS_RISK, MORE_RISK, Headline, Risk, Term
 from dpmask.table.matching import MatchedRecords
@@ -143,7 +143,7 @@ def group_risk(
     names = {label: names for label, (names, _) in found.items()}
     parts = [_parts({label: both[table] for label, (_, both) in found.items()}, names) for table in (0, 1)]
     after = [both.after for _, both in found.values()]
-    spreads = [spread for one in after for spread in one.spreads]
+    diversities = [each for one in after for each in one.diversities]
     records = after[0].records
     return GroupRisk(
         smallest=min(one.smallest for one in after),
@@ -152,7 +152,7 @@ def group_risk(
         k=k,
         prosecutor=max(one.groups / records for one in after),
         journalist=max(one.matched / records for one in after),
-        **_worst_spreads(spreads, records),
+        **_worst_diversities(diversities, records),
         uniques_jointly=jointly,
         uniques_with_weight=with_weight,
         guessing=1.0 / records,
@@ -162,14 +162,14 @@ def group_risk(
     )
 
 
-def _worst_spreads(spreads: Sequence[Spread], records: int) -> dict[str, Any]:
+def _worst_diversities(diversities: Sequence[Diversity], records: int) -> dict[str, Any]:
     """The worst of all sensitive columns, by field; None without any."""
     return {
-        "distinct": min((one.distinct for one in spreads), default=None),
-        "entropy": min((one.entropy for one in spreads), default=None),
-        "confidence": max((one.confidence for one in spreads), default=None),
-        "closeness": max((one.closeness for one in spreads), default=None),
-        **{name: max((getattr(one, name) / records for one in spreads), default=None) for name in _COUNTED},
+        "distinct": min((one.distinct for one in diversities), default=None),
+        "entropy": min((one.entropy for one in diversities), default=None),
+        "confidence": max((one.confidence for one in diversities), default=None),
+        "closeness": max((one.closeness for one in diversities), default=None),
+        **{name: max((getattr(one, name) / records for one in diversities), default=None) for name in _COUNTED},
     }
 
 
@@ -185,15 +185,17 @@ def _parts(found: dict[str, Groups], sensitive: dict[str, list[str]]) -> dict[st
             f"{label}: prosecutor": one.groups / one.records,
             f"{label}: journalist": one.matched / one.records,
         }
-        parts |= _spread_parts(label, sensitive[label], one.spreads, one.records)
+        parts |= _diversity_parts(label, sensitive[label], one.diversities, one.records)
     return parts
 
 
-def _spread_parts(label: str, names: Sequence[str], spreads: Sequence[Spread], records: int) -> dict[str, float]:
+def _diversity_parts(
+    label: str, names: Sequence[str], diversities: Sequence[Diversity], records: int
+) -> dict[str, float]:
     parts: dict[str, float] = {}
-    for name, spread in zip(names, spreads, strict=True):
-        parts |= {f"{label}: {name}: {key}": value for key, value in spread._asdict().items()}
-        parts |= {f"{label}: {name}: {key}": getattr(spread, key) / records for key in _COUNTED}
+    for name, found in zip(names, diversities, strict=True):
+        parts |= {f"{label}: {name}: {key}": value for key, value in found._asdict().items()}
+        parts |= {f"{label}: {name}: {key}": getattr(found, key) / records for key in _COUNTED}
     return parts
 
 
@@ -205,14 +207,14 @@ def with_matches(
 ) -> GroupRisk:
     """The result with groups of all that match a record; ``unique``: by all columns jointly, and with weights."""
     rows, parts = result.attacked, dict(result.parts)
-    for label, (one, spreads) in matched.items():
+    for label, (one, diversities) in matched.items():
         parts |= {
             f"{label}: smallest group": one.smallest,
             f"{label}: uniques": one.records.get(1, 0),
             f"{label}: records in groups below k": one.below(result.k),
             f"{label}: prosecutor": one.chance / rows,
             f"{label}: journalist": parts[f"{label}: journalist"] + one.suppressed_chance / rows,
-            **_spread_parts(label, sensitive[label], spreads, rows),
+            **_diversity_parts(label, sensitive[label], diversities, rows),
         }
     own = [one.records for one in matched.values()]
     jointly, with_weight = unique
@@ -226,7 +228,7 @@ def with_matches(
         uniques_jointly=jointly.records.get(1, 0),
         uniques_with_weight=None if result.uniques_with_weight is None else with_weight.records.get(1, 0),
         parts=parts,
-        **_worst_spreads([spread for one in matched.values() for spread in one.spreads], rows),
+        **_worst_diversities([each for one in matched.values() for each in one.diversities], rows),
     )
 
 

@@ -122,7 +122,7 @@ class DistinctRecords(NamedTuple):
 
 
 def _repeat(records: Masked) -> bool:
-    """Whether most records are equal to others, as far as some tell: only then is it worth to look at all of them."""
+    """Whether most records are equal to others, as far as some show: only then is it worth to look at all of them."""
     places = looked_at(records.points.shape[1])
     some = grouped(float_keys(np.concatenate([part[:, places] for part in records])))
     return mostly_equal(some.sizes, records.points.shape[1])

@@ -1,4 +1,4 @@
-"""What a sample of pairs tells: what the joint intruder may learn of the mask, and attacks among few records.
+"""What follows from a sample of pairs: what the joint intruder may learn of the mask, and attacks among few records.
 
 The sample comes together in one task, in the order of positions, whatever the partitions were. Attacks in it are on a
 crowd of its masked records, not on the whole table: they compare columns and ways to link, and are no rates of the
@@ -59,7 +59,7 @@ class CrowdFindings(NamedTuple):
 def crowd_findings(
     values: Sequence[Values], moves: CovarianceSums, records: Collection[Rows], chosen: Integers | None
 ) -> CrowdFindings:
-    """What the chosen pairs tell, or all of them."""
+    """What follows from the chosen pairs, or from all."""
     limits = current_limits()
     attacked, work = limits.compared_by_few, limits.left_out_work
 

@@ -21,7 +21,7 @@ from dpmask.measures.risk.linkage_metrics import Learnt, first_columns, least_ga
 from dpmask.measures.risk.linkage_values import Points, Values
 
 _LOST = 0.02
-"""The share of true pairs up to which a column's zeros are said to have stayed: rare patterns join others."""
+"""The share of true pairs up to which a column's zeros count as unchanged: rare patterns join others."""
 
 
 def by_ranks(values: Sequence[Values], pairs: Pairs, moves: CovarianceSums, learnt: Learnt) -> Metric | None:

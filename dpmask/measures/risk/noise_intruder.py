@@ -78,7 +78,7 @@ def _attacked_persons(intruder: NoiseIntruder, filters: NoiseFilters, persons: H
     known, masked, lines = np.split(persons.values, 3)
     own = intruder.turned(filters, intruder.estimates(filters, masked, lines), lines)
     queries = intruder.turned(filters, (known, known), lines)
-    points = slice(-len(known), None)  # what tells strata apart is so large that its rounding would count as near
+    points = slice(-len(known), None)  # what separates strata is so large that its rounding would count as near
     return [
         _AttackedPersons(one, own_radii(_metric(one[points]), one[points], other[points], np.empty((0, one.shape[1]))))
         for one, other in zip(queries, own, strict=True)

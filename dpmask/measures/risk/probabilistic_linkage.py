@@ -31,7 +31,7 @@ from dpmask.kernels.arrays import Counts, Floats
 from dpmask.kernels.linkage.agreement import (
     NOBODY,
     NOTHING,
-    Meeting,
+    LinkageShard,
     Weighing,
     agreeing_pairs,
     as_bits,
@@ -40,8 +40,8 @@ from dpmask.kernels.linkage.agreement import (
     exact_patterns,
     hunt,
     hunted_records,
-    join_meetings,
-    split_meeting,
+    join_shards,
+    split_shard,
     without_first,
 )
 from dpmask.kernels.linkage.fellegi_sunter import estimate_m, likelihood_ranks, pattern_bits, pattern_weights
@@ -197,7 +197,7 @@ class _Files(NamedTuple):
         """How many columns are compared."""
         return len(self.edges)
 
-    def meet(self) -> Collection[Meeting]:
+    def meet(self) -> Collection[LinkageShard]:
         """Originals and masked records with the same bin in the first column together."""
         cuts, names = list(self.edges.values()), list(self.edges)
         both = [*names, *(masked_name(name) for name in names)]
@@ -219,14 +219,14 @@ class _Files(NamedTuple):
         return min(wanted, bin_count(list(self.edges.values())[column]))
 
     def moved(
-        self, cells: Collection[Meeting], advance: Callable[[Meeting], Meeting], column: int
-    ) -> Collection[Meeting]:
+        self, cells: Collection[LinkageShard], advance: Callable[[LinkageShard], LinkageShard], column: int
+    ) -> Collection[LinkageShard]:
         """The cells in the shards of another column."""
         shards = self.shards(column)
         split = partial(_advanced, advance, shards)
-        return cells.exchange(split, join_meetings, shards, f"{_WHO}: exchange", size=self.size)
+        return cells.exchange(split, join_shards, shards, f"{_WHO}: exchange", size=self.size)
 
-    def patterns(self, cells: Collection[Meeting]) -> _Patterns:
+    def patterns(self, cells: Collection[LinkageShard]) -> _Patterns:
         """Patterns over all pairs and over the true ones, from step to step over the columns."""
         whole = cells.reduce(partial(_sizes, self.columns), add, f"{_WHO}: true pairs")
         at_least = np.zeros(1 << self.columns, np.int64)
@@ -237,7 +237,7 @@ class _Files(NamedTuple):
         at_least[0] = whole[-2] * whole[-1]
         return _Patterns(int(whole[-2]), int(whole[-1]), exact_patterns(at_least), whole[: 1 << self.columns])
 
-    def linked(self, cells: Collection[Meeting], counts: _Patterns, m: Floats) -> float:
+    def linked(self, cells: Collection[LinkageShard], counts: _Patterns, m: Floats) -> float:
         """The share of originals that are linked to their own masked record."""
         weights = pattern_weights(m, counts.u, counts.originals)
         ranks = likelihood_ranks(weights.patterns)
@@ -247,7 +247,7 @@ class _Files(NamedTuple):
         return cells.reduce(partial(_last_hunt, weighing, counts.masked), add, f"{_WHO}: links") / counts.originals
 
 
-def _split_originals(edges: list[Floats], shards: int, columns: list[Floats]) -> list[Meeting]:
+def _split_originals(edges: list[Floats], shards: int, columns: list[Floats]) -> list[LinkageShard]:
     half, bins = len(edges), tuple(map(bin_count, edges))
     ours, theirs = ([binned(x, cuts) for x, cuts in zip(part, edges, strict=True)] for part in _halves(columns))
     pattern = np.zeros(len(columns[0]), np.int64)
@@ -255,14 +255,14 @@ def _split_originals(edges: list[Floats], shards: int, columns: list[Floats]) ->
         pattern += (x == y).astype(np.int64) << number
     pattern[~_present(columns[half:])] = 1 << half  # dropped: agrees in no way with anybody
     hunted = hunted_records(cells_of(ours, bins), pattern, (1 << half) + 1)
-    return split_meeting(Meeting(hunted, NOTHING, bins), shards)
+    return split_shard(LinkageShard(hunted, NOTHING, bins), shards)
 
 
-def _split_masked(edges: list[Floats], shards: int, columns: list[Floats]) -> list[Meeting]:
+def _split_masked(edges: list[Floats], shards: int, columns: list[Floats]) -> list[LinkageShard]:
     bins = tuple(map(bin_count, edges))
     there = _present(columns)
     cells = cells_of([binned(y[there], cuts) for y, cuts in zip(columns, edges, strict=True)], bins)
-    return split_meeting(Meeting(NOBODY, cell_counts(cells), bins), shards)
+    return split_shard(LinkageShard(NOBODY, cell_counts(cells), bins), shards)
 
 
 def _halves(columns: list[Floats]) -> tuple[list[Floats], list[Floats]]:
@@ -275,35 +275,35 @@ def _present(columns: list[Floats]) -> NDArray[np.bool_]:
     return ~np.all([np.isnan(values) for values in columns], axis=0)
 
 
-def _gather(*sources: list[Meeting]) -> Meeting:
-    return join_meetings([part for parts in sources for part in parts])
+def _gather(*sources: list[LinkageShard]) -> LinkageShard:
+    return join_shards([part for parts in sources for part in parts])
 
 
-def _sizes(columns: int, meeting: Meeting) -> Counts:
+def _sizes(columns: int, shard: LinkageShard) -> Counts:
     """True pairs by pattern, then the records of both files."""
-    hunted = meeting.hunted
+    hunted = shard.hunted
     true = np.bincount(hunted.pattern, hunted.records, minlength=1 << columns).astype(np.int64)
-    return np.append(true[: 1 << columns], [hunted.records.sum(), meeting.masked.records.sum()])
+    return np.append(true[: 1 << columns], [hunted.records.sum(), shard.masked.records.sum()])
 
 
-def _advanced(advance: Callable[[Meeting], Meeting], shards: int, meeting: Meeting) -> list[Meeting]:
-    return split_meeting(advance(meeting), shards)
+def _advanced(advance: Callable[[LinkageShard], LinkageShard], shards: int, shard: LinkageShard) -> list[LinkageShard]:
+    return split_shard(advance(shard), shards)
 
 
-def _hunted_without_first(weighing: Weighing, meeting: Meeting) -> Meeting:
-    return without_first(hunt(meeting, weighing), with_patterns=True)
+def _hunted_without_first(weighing: Weighing, shard: LinkageShard) -> LinkageShard:
+    return without_first(hunt(shard, weighing), with_patterns=True)
 
 
-def _last_hunt(weighing: Weighing, everybody: int, meeting: Meeting) -> float:
+def _last_hunt(weighing: Weighing, everybody: int, shard: LinkageShard) -> float:
     """Links to the own record: one of those that tie; of all, where nothing agrees."""
-    hunted = hunt(meeting, weighing).hunted
+    hunted = hunt(shard, weighing).hunted
     nothing_agrees = hunted.pattern & weighing.informative == 0
     dropped = hunted.pattern == len(weighing.rank) - 1
     ties = np.where(nothing_agrees, everybody, hunted.ties)
     return float((hunted.records[~dropped] / ties[~dropped]).sum())
 
 
-def _result(files: _Files, cells: Collection[Meeting], counts: _Patterns) -> ProbabilisticLinkage:
+def _result(files: _Files, cells: Collection[LinkageShard], counts: _Patterns) -> ProbabilisticLinkage:
     estimated = estimate_m(counts.pairs, counts.u, 1.0 / counts.masked)
     rate, by_em = files.linked(cells, counts, counts.m), files.linked(cells, counts, estimated)
     parts: dict[str, float] = {}

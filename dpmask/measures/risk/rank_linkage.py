@@ -63,7 +63,7 @@ from dpmask.table.table import Frame, as_table
 
 _WHO = "rank_linkage"
 _MOST_SAMPLED = 100_000
-_APART = 4.0  # between the ranks of two strata: farther than any distance that tells more than another
+_APART = 4.0  # between the ranks of two strata: farther than any distance that says more than another
 _NIN = "Nin, Herranz and Torra 2008, Rethinking rank swapping to decrease disclosure risk"
 
 

@@ -44,7 +44,7 @@ _NIN = "Nin, Herranz and Torra 2008, On the disclosure risk of multivariate micr
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedLinkage(Risk):
-    """``rate`` by the better of ``nearest`` and ``assignment``, for who knows what the repeated columns became."""
+    """``rate`` by the better of ``nearest`` and ``assignment``: the intruder knows what repeated columns became."""
 
     rate: float
     nearest: float

@@ -2,7 +2,7 @@
 
 A logistic regression learns, on N original and masked records together, the chance p_i that record i is masked; with c
 the share of masked ones, pMSE = mean of (p_i - c)^2 (Woo, Reiter, Oganian and Karr 2009). 0 means that they cannot be
-told apart, c (1 - c) = 0.25 that they can without fail. A model with k parameters besides the constant finds some
+distinguished, c (1 - c) = 0.25 that they can without fail. A model with k parameters besides the constant finds some
 difference between any two samples of one population, c (1 - c) k / N on average for large N (its score statistic is
 chi-squared with k degrees of freedom): ``expected``; ``ratio`` is pMSE over that. Snoke, Raab, Nowok, Dibben and
 Slavkovic (2018) expect 1 - c times as much of records drawn from a model of the very originals they are compared with.
@@ -59,7 +59,7 @@ class Propensity(Loss):
     about: ClassVar[Term] = Term(
         "pMSE: the mean of (p - c)^2 over a sample of original and masked records, p the chance of being masked by a "
         "logistic regression, c the share of masked ones; ratio is pMSE over its expectation without any difference.",
-        "0 means that masked and original records cannot be told apart, 0.25 that they can without fail; "
+        "0 means that masked and original records cannot be distinguished, 0.25 that they can without fail; "
         "larger means more information lost.",
         "Woo, Reiter, Oganian and Karr 2009, Global measures of data utility for microdata masked for disclosure "
         "limitation; Snoke, Raab, Nowok, Dibben and Slavkovic 2018, General and specific utility measures for "
@@ -71,7 +71,7 @@ class Propensity(Loss):
         return (
             f"pMSE is {self.value:.4g}, {self.ratio:.4g} times what a model of {self.parameters} parameters scores "
             f"without any difference, on a sample of {self.sampled:,} original and masked records. "
-            "Larger means that masked records are told from original ones more easily: more information lost."
+            "Larger means that masked records are distinguished from original ones more easily: more information lost."
         )
 
 

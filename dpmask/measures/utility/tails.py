@@ -1,6 +1,6 @@
 """The upper tail: the share of a total that the largest values make up, before and after.
 
-What is said of incomes and wealth: the top 1 % have so much of it. The largest values count that make up a share of all
+What is reported of incomes: the top 1 % have so much of it. The largest values count that make up a share of all
 weight, or of the number of values (at least one value), w x summed over them and divided by that of all; of values that
 are equal to the smallest of these a part, so that exactly that share counts. The masked table has the weights that are
 released. Exact order statistics (dpmask.table.quantiles): three or four passes over each table, one for the weights and

@@ -48,7 +48,7 @@ def category_encoder(column: str, found: TextCounts, who: str) -> CategoryEncode
     """Codes by value, in the order of the texts."""
     if found.many:
         raise JobError(
-            f"{who}: column '{column}' has more than {found.most} different values, so it tells records apart by "
+            f"{who}: column '{column}' has more than {found.most} different values, so it identifies records by "
             "itself. Declare it as an identifier, or give it a domain (a number) or a taxonomy."
         )
     return CategoryEncoder(column, {text: code for code, text in enumerate(sorted(found.texts))}, found.missing > 0)

@@ -65,8 +65,8 @@ def value_encoders(
     for name in many:
         if name not in numeric:
             raise JobError(
-                f"{who}: column '{name}' has more than {most.category_codes} different values, so it tells records "
-                "apart by itself. Declare it as an identifier, or take it out of sensitive."
+                f"{who}: column '{name}' has more than {most.category_codes} different values, so it identifies "
+                "records by itself. Declare it as an identifier, or take it out of sensitive."
             )
     edges = dict(zip(many, quantile_edges(tables[0], many, who), strict=True)) if many else {}
     return {

@@ -29,10 +29,10 @@ WHY = [
     "The printed numbers do not come out under any reading tried. A rotation keeps all distances, so k-means cannot "
     "distinguish rotated data from the data: lines with and without rotation must agree, but for restart luck where two "
     "optima are close. The printed ones do not. Here each clustering is the best of 20 starts.",
-    "It is not said which units k-means ran in, where the peak lies, how wide the bell is, how much noise was added, and "
+    "It is not printed which units k-means ran in, where the peak lies, how wide the bell is, how much noise was added, and "
     "how much was swapped. Here: the columns' own units; the peak at the mean; the standard deviation; noise of half of "
     "it; half of the values swapped within 10 %.",
-    "'Housing' is said to have 178 records of 13 columns: that is UCI's Wine. Hayes-Roth has 160 records of four columns "
+    "'Housing' is printed with 178 records of 13 columns: that is UCI's Wine. Hayes-Roth has 160 records of four columns "
     "beside name and class, not 1000 of five.",
     "Sizes hide most moves: on wine, Z leaves them nearly as they were, where a third of the records changed cluster.",
 ]

@@ -20,9 +20,9 @@ WHY = [
     "PIL: probabilistic information loss of the dependents. DR = 0.25 DBRL + 0.25 PRL + 0.5 ID. linked: records that the "
     "strongest intruder links by the dependents; unchanged: values released as they were. All in per cent.",
     "Fuzzy c-means may start anywhere: seeds move PIL by about a point, and the paper's are not known.",
-    "The printed DR does not come out under any reading tried; how it was put together is not said. Ours follows the "
+    "The printed DR does not come out under any reading tried; how it was put together is not printed. Ours follows the "
     "source that the paper cites, and 'linked' shows what a mean over weak intruders hides.",
-    "The printed O.F. lies between 0 and 1 and neither rises nor falls with c; what it is an objective of is not said, and it "
+    "The printed O.F. lies between 0 and 1 and neither rises nor falls with c; what it is an objective of is not printed, and it "
     "is not compared.",
     "The paper has no least number of records for a model, and so there is none here: 'unchanged' shows what comes of it.",
 ]

@@ -98,9 +98,9 @@ def table_2(_: Size) -> Sheet:
 def table_5(_: Size) -> Sheet:
     """F-measure and match point of the example (tables 3, 4 and 5)."""
     rows: list[list[Any]] = [
-        [f"F({cluster}, {query})", float(ours), float(said)]
+        [f"F({cluster}, {query})", float(ours), float(theirs)]
         for cluster, found, printed in zip(("C1", "C2"), f_values(TABLE_4), TABLE_5, strict=True)
-        for query, ours, said in zip(("K2", "K1"), found, printed, strict=True)
+        for query, ours, theirs in zip(("K2", "K1"), found, printed, strict=True)
     ]
     rows += [["overall F-measure", f_measure(TABLE_4), 0.85], ["match point", match_point(TABLE_4), 0.80]]
     notes = [

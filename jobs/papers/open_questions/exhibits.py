@@ -173,7 +173,7 @@ def degenerate_designs(size: Size) -> Sheet:
 
 def guides(size: Size) -> Sheet:
     """Fung et al. 2009: which guide and which number of clusters when the recipient's algorithm is unknown."""
-    rows, curves, said = [], [], []
+    rows, curves, findings = [], [], []
     for name, data, numbers, thresholds, seeds in size.of(
         [
             ("CRX", crx, (2, 4, 6, 8, 10), (5, 20, 50, 100), (1, 2, 3, 4, 5)),
@@ -190,12 +190,12 @@ def guides(size: Size) -> Sheet:
             rows.append([name, algorithm, clusters or None, float(np.mean(found)), float(np.quantile(found, 0.1))])
             short = f"{algorithm.split()[0]} {clusters or ''}".strip()
             curves.append({"x": short, "y": rows[-1][3], "line": algorithm, "panel": name})
-        said.append(
+        findings.append(
             f"{name}: recipients cluster by either algorithm into {', '.join(map(str, numbers))} clusters, h = {', '.join(map(str, thresholds))}, {len(seeds)} seeds"
         )
     heads = {"table": "", "guide": "", "clusters of the guide": "d", "mean F": ".3f", "F of the worst tenth": ".3f"}
     notes = [
-        f"{'; '.join(said)}. F is the mean over all of these. The QID has nine columns: the paper's of Adult, those of CRX that say most about six clusters.",
+        f"{'; '.join(findings)}. F is the mean over all of these. The QID has nine columns: the paper's of Adult, those of CRX that say most about six clusters.",
         *(_best([row for row in rows if row[0] == name]) for name in dict.fromkeys(row[0] for row in rows)),
         "Every guide by clusters keeps more than distortion does, in the mean over recipients and in the worst tenth. So without knowledge of the recipient: "
         "a guide of about six clusters, by either algorithm. Two keep less on CRX, ten on Adult.",

@@ -62,7 +62,7 @@ def table_1(size: Size) -> Sheet:
     """Fuzzy c-means with tolerance, 13 columns, 10 clusters."""
     people, rows, curves = census(), [], []
     for (first, second), printed in TABLE_1.items():
-        for noise, said in zip(NOISE, printed, strict=True):
+        for noise, theirs in zip(NOISE, printed, strict=True):
             if noise not in size.of(NOISE, [0.0, 0.2]):
                 continue
             tolerances = {"tolerance": first} if first else {}
@@ -73,18 +73,18 @@ def table_1(size: Size) -> Sheet:
                     f"{first} {second}",
                     noise,
                     found.d1,
-                    said[0],
+                    theirs[0],
                     found.d2,
-                    said[1],
+                    theirs[1],
                     found.warm_d2,
                     found.objective,
                     wrong,
-                    said[2],
+                    theirs[2],
                 ]
             )
             curves += [
                 {"x": noise, "y": y, "line": line, "panel": f"kappa1 {first}, kappa2 {second}"}
-                for line, y in (("d2 warm", found.warm_d2), ("d2 cold", found.d2), ("d2 printed", said[1]))
+                for line, y in (("d2 warm", found.warm_d2), ("d2 cold", found.d2), ("d2 printed", theirs[1]))
             ]
     heads = {
         "kappa1 kappa2": "",
@@ -126,7 +126,7 @@ def _plain(
 ) -> Sheet:
     rows, curves = [], []
     for name, lines in printed.items():
-        for noise, said in zip(NOISE, lines, strict=True):
+        for noise, theirs in zip(NOISE, lines, strict=True):
             if noise not in size.of(NOISE, [0.0, 0.2]):
                 continue
             found = compared(people, noise, clusters[name])
@@ -135,18 +135,18 @@ def _plain(
                     name,
                     noise,
                     found.d1,
-                    said[0],
+                    theirs[0],
                     found.d2,
-                    said[1],
+                    theirs[1],
                     found.warm_d1,
                     found.warm_d2,
                     found.objective,
-                    said[2],
+                    theirs[2],
                 ]
             )
             curves += [
                 {"x": noise, "y": y, "line": line, "panel": name}
-                for line, y in (("d2 warm", found.warm_d2), ("d2 cold", found.d2), ("d2 printed", said[1]))
+                for line, y in (("d2 warm", found.warm_d2), ("d2 cold", found.d2), ("d2 printed", theirs[1]))
             ]
     heads = {
         "": "",

@@ -20,8 +20,10 @@ def table_3(_: Size) -> Sheet:
     """Centroids of the original and the noisy data, free and constrained."""
     rows = []
     for data, printed in TABLE_3.items():
-        for number, (ours, said) in enumerate(zip(centroids(data), printed, strict=True), start=1):
-            difference = [*ours, *said, max(abs(ours - said))] if data not in GIVEN else [None, None, None, *said, None]
+        for number, (ours, theirs) in enumerate(zip(centroids(data), printed, strict=True), start=1):
+            difference = (
+                [*ours, *theirs, max(abs(ours - theirs))] if data not in GIVEN else [None, None, None, *theirs, None]
+            )
             rows.append([f"{data}, v{number}", *difference])
     forms = dict.fromkeys(["v1", "v2", "v3", "v1 printed", "v2 printed", "v3 printed"], ".5f")
     return Sheet("Torra 2020, Table 3: centroids", {"noise": "", **forms, "largest difference": ".0e"}, rows, WHY)
