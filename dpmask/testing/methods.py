@@ -167,7 +167,9 @@ def _draws(case: _Case) -> None:
         first, second = (case.method.fit(case.frame, seed=seed).mask(case.frame) for seed in (_SEED, _SEED + 1))
     rows = first.index.intersection(second.index)
     alike = [_alike(first.loc[rows, name], second.loc[rows, name]) for name in case.method.masks if name in first]
-    assert not alike or min(alike) < _MOSTLY, "another key gives nearly the same values: its draws must be False"
+    assert not alike or min(alike) < _MOSTLY, (
+        "another key gives nearly the same values: draw from the key, or say that it does not: draws = False"
+    )
 
 
 def _alike(first: pd.Series, second: pd.Series) -> float:

@@ -92,7 +92,7 @@ class FittedShifted(FittedMethod):
 
 
 FAULTS = {
-    "draws nothing": "Shifted: draws: another key gives nearly the same values: its draws must be False",
+    "draws nothing": "Shifted: draws: another key gives nearly the same values: draw from the key, or say .* draws = False",
     "silent": "Shifted: contract: the statement is empty",
     "by chance": "Shifted: same bytes: values of 'income' differ",
     "by blocks": "Shifted: partitions: values of 'income' differ",
