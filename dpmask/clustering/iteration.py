@@ -124,8 +124,7 @@ def off_records(model: ClusterModel, values: Floats, weight: Floats, starts: Seq
     points = np.array(starts)
     if model.fuzziness is None or model.fuzziness <= TRAPPING:
         return points
-    halfway: Floats = (points + (values @ weight) / weight.sum()) / 2.0
-    return halfway
+    return (points + (values @ weight) / weight.sum()) / 2.0
 
 
 def solve(

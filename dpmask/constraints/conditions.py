@@ -35,8 +35,7 @@ class ConditionalRule(NamedTuple):
     def applies(self, rows: Rows) -> Flags:
         """The rows that it binds."""
         columns = {name: whole_array(rows.column(name)) for name in self.columns}
-        found: Flags = RowFilter(self.text, self.comparisons).holds(columns).to_numpy(zero_copy_only=False)
-        return found
+        return RowFilter(self.text, self.comparisons).holds(columns).to_numpy(zero_copy_only=False)
 
 
 def split_rules(texts: Sequence[str]) -> tuple[list[str], list[ConditionalRule]]:

@@ -48,5 +48,4 @@ def _get(store: JournalFiles, spans: Sequence[Position], files: list[str]) -> An
 def _put(store: JournalFiles, file: str, function: Any, spans: Sequence[Position], contents: list[Any]) -> list[Any]:
     data = dumps(map_run(function, spans, contents))
     store.put(file, data)
-    result: list[Any] = loads(data)
-    return result
+    return loads(data)

@@ -108,8 +108,7 @@ class Collection(Generic[Content]):
 
     def as_one_pass(self, compute: Callable[[], Result], label: str) -> Result:
         """What ``compute`` finds by passes over these blocks. In a journal they are one, however many they are."""
-        found: Result = through_journal(label, self.positions, compute)
-        return found
+        return through_journal(label, self.positions, compute)
 
     def persist(self, function: Callable[..., Result], label: str, *, size: int | None = None) -> Collection[Result]:
         """``function`` of every block's content, kept in the workers' memory for further passes.

@@ -123,8 +123,7 @@ def _in_files(pieces: list[Any]) -> list[Any]:
         part = mapped[at : at + array.nbytes]
         kept.append(np.frombuffer(part, array.dtype).reshape(array.shape) if array.nbytes else array)
         at += array.nbytes
-    found: list[Any] = _with_arrays(pieces, iter(kept))
-    return found
+    return _with_arrays(pieces, iter(kept))
 
 
 def _arrays(piece: Any) -> Iterator[NDArray[Any]]:

@@ -75,7 +75,6 @@ def _written(write: Any, merge: Any, spans: Sequence[Position], contents: list[A
 def _merged(packed: list[bytes], merge: Callable[[Summary, Summary], Summary]) -> Summary:
     """The tree of ``merge_tree``, unpacked as it is needed: few summaries are open at a time."""
     if len(packed) == 1:
-        found: Summary = loads(zlib.decompress(packed[0]))
-        return found
+        return loads(zlib.decompress(packed[0]))
     half = 1 << (len(packed) - 1).bit_length() - 1
     return merge(_merged(packed[:half], merge), _merged(packed[half:], merge))

@@ -66,8 +66,7 @@ def several_attacks(
 
 
 def _disclosed(request: MeasureRequest, original: Table, estimated: Callable[[], Table]) -> Result:
-    result: Result = request.definition.function(original, estimated(), **request.parameters)
-    return result
+    return request.definition.function(original, estimated(), **request.parameters)
 
 
 def _name(column: str, number: int) -> str:

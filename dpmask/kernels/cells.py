@@ -76,8 +76,7 @@ def share_out(gains: Sequence[Floats], centers: int) -> Integers:
     """
     cells = np.repeat(np.arange(len(gains)), [len(gain) for gain in gains])
     best = np.argsort(-np.concatenate(gains), kind="stable")[: max(centers - len(gains), 0)]
-    shares: Integers = 1 + np.bincount(cells[best], minlength=len(gains))
-    return shares
+    return 1 + np.bincount(cells[best], minlength=len(gains))
 
 
 def count_gains(gains: Floats) -> Integers:
@@ -97,16 +96,14 @@ def share_by_counts(counts: Integers, centers: int) -> Integers:
         return counts.sum(axis=1)
     above = counts[:, :last].sum(axis=1)
     ends = np.cumsum(counts[:, last]) * (centers - above.sum()) // max(int(totals[last]), 1)
-    shares: Integers = above + np.diff(ends, prepend=0)
-    return shares
+    return above + np.diff(ends, prepend=0)
 
 
 def principal_direction(block: Floats) -> Floats:
     """The direction of the largest variance, of length 1; any direction where nothing varies."""
     covariance = np.zeros((len(block), len(block)))
     _add_products(read_only(block), np.empty(block.shape), covariance)
-    direction: Floats = np.linalg.eigh(covariance)[1][:, -1]
-    return direction
+    return np.linalg.eigh(covariance)[1][:, -1]
 
 
 @compiled()

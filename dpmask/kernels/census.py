@@ -140,8 +140,7 @@ def _starts(draws: Floats) -> Integers:
     sizes = (_pick(_SIZE, draws) + 1).reshape(-1, SUPERBLOCK)
     starts = np.cumsum(sizes, axis=1) - sizes
     offsets = SUPERBLOCK * np.arange(len(starts))[:, None]
-    found: Integers = (starts + offsets)[starts < SUPERBLOCK]
-    return found
+    return (starts + offsets)[starts < SUPERBLOCK]
 
 
 def _kinds(sizes: Integers, draws: Floats) -> Integers:
@@ -168,8 +167,7 @@ def _sexes(draws: Floats, kind: Integers, role: Integers, partner: Flags) -> Int
 def _educations(draws: Floats, shared: Floats, age: Integers) -> Integers:
     """Cut a latent normal, in part common to the household and with a trend over cohorts, to what an age can reach."""
     latent = _SHARED_SCHOOLING * shared + np.sqrt(1 - _SHARED_SCHOOLING**2) * ndtri(draws) - 0.012 * (age - 45.0)
-    level: Integers = np.searchsorted(_SCHOOLING, latent).clip(_LEAST_SCHOOLING[age], _MOST_SCHOOLING[age])
-    return level
+    return np.searchsorted(_SCHOOLING, latent).clip(_LEAST_SCHOOLING[age], _MOST_SCHOOLING[age])
 
 
 def _work(draws: Floats, sex: Integers, education: Integers, age: Integers) -> tuple[Flags, Floats]:
@@ -189,14 +187,12 @@ def _slots(rows: Sequence[float] | Floats) -> Integers:
     """For each row of shares a table to draw from: slot floor(1024 u) holds the number of a share."""
     shares = np.asarray(rows, np.float64)
     edges = np.cumsum(shares / shares.sum(axis=-1, keepdims=True), axis=-1)[..., None, :-1]
-    slots: Integers = (edges < (np.arange(_SLOTS)[:, None] + 0.5) / _SLOTS).sum(axis=-1)
-    return slots
+    return (edges < (np.arange(_SLOTS)[:, None] + 0.5) / _SLOTS).sum(axis=-1)
 
 
 def _pick(slots: Integers, draws: Floats, row: Integers | int = 0) -> Integers:
     """One number from each draw; ``row`` says by which row of shares."""
-    picked: Integers = slots.ravel()[(draws * _SLOTS).astype(np.intp) + _SLOTS * np.asarray(row)]
-    return picked
+    return slots.ravel()[(draws * _SLOTS).astype(np.intp) + _SLOTS * np.asarray(row)]
 
 
 def _quantile(table: Floats, draws: Floats, row: Integers) -> Floats:
@@ -204,14 +200,12 @@ def _quantile(table: Floats, draws: Floats, row: Integers) -> Floats:
     steps = table.shape[1] - 1
     step = (draws * steps).astype(np.intp)
     low, high = table[row, step], table[row, step + 1]
-    between: Floats = low + (draws * steps - step) * (high - low)
-    return between
+    return low + (draws * steps - step) * (high - low)
 
 
 def _by_age(*knots: tuple[int, float]) -> Floats:
     ages, values = zip(*knots, strict=True)
-    values_at: Floats = np.interp(_AGES, ages, values)
-    return values_at
+    return np.interp(_AGES, ages, values)
 
 
 def _steps(*since: tuple[int, int]) -> Integers:
@@ -226,8 +220,7 @@ def _working_chances() -> Floats:
     chance[:_WORKING_AGE] = 0
     by_sex = np.array([np.ones(len(_AGES)), _by_age((20, 0.97), (30, 0.86), (45, 0.92), (60, 0.85))])
     by_education = np.array([0.70, 0.75, 0.85, 0.95, 1.0, 1.05, 1.08, 1.10])
-    chances: Floats = chance * by_sex[:, None, :] * by_education[:, None]
-    return chances
+    return chance * by_sex[:, None, :] * by_education[:, None]
 
 
 def _hour_shares() -> Floats:

@@ -39,8 +39,7 @@ class CovarianceSums(NamedTuple):
     @property
     def sd(self) -> Floats:
         """Standard deviations, divided by the weight."""
-        sd: Floats = np.sqrt(self.squares / np.where(self.weight > 0.0, self.weight, 1.0))
-        return sd
+        return np.sqrt(self.squares / np.where(self.weight > 0.0, self.weight, 1.0))
 
     @property
     def covariance(self) -> Floats:

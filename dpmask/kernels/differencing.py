@@ -103,8 +103,7 @@ def _first(found: CovarianceSums, columns: int) -> CovarianceSums:
 def _fitted(found: CovarianceSums, held: Floats, t: int) -> Floats:
     slope, constant = linear_estimate(found, t)
     inputs = np.concatenate(held)
-    fitted: Floats = (slope[:, :, None] * inputs).sum(axis=1) + constant[:, None]
-    return fitted
+    return (slope[:, :, None] * inputs).sum(axis=1) + constant[:, None]
 
 
 class JointGroups(NamedTuple):

@@ -29,8 +29,7 @@ class Contributors(NamedTuple):
     def sensitive(self, percent: float) -> Flags:
         """Totals that show their largest contribution to within so many per cent; none for 0."""
         rest = self.size - self.first - self.second
-        found: Flags = (self.first > 0.0) & (rest < percent / 100.0 * self.first) & (percent > 0.0)
-        return found
+        return (self.first > 0.0) & (rest < percent / 100.0 * self.first) & (percent > 0.0)
 
 
 def contributors(amounts: Floats, places: Integers, count: int) -> Contributors:

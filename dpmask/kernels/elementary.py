@@ -59,8 +59,7 @@ def power(values: Any, exponents: Any) -> Any:
 
 def log_where_positive(values: Floats, logarithm: Callable[[Any], Any] = log) -> Floats:
     """The logarithm of each value above 0, and 0 for the others: what p log p is computed by."""
-    logs: Floats = logarithm(np.where(values > 0.0, values, 1.0))
-    return logs
+    return logarithm(np.where(values > 0.0, values, 1.0))
 
 
 def _by_c_library(function: Callable[..., Any], of_one: Callable[..., float], *given: Any) -> Any:

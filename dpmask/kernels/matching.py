@@ -35,8 +35,7 @@ class PartialRows(NamedTuple):
     @property
     def partly(self) -> Flags:
         """Which rows have a missing cell."""
-        found: Flags = np.any(self.missing, axis=1)
-        return found
+        return np.any(self.missing, axis=1)
 
 
 def different_rows(rows: PartialRows) -> PartialRows:

@@ -70,8 +70,7 @@ def figures(counts: Counts, condition: Condition) -> Floats:
         return np.divide(ranked[:, 0], rest, out=np.full(len(held), np.inf), where=rest > 0)
     sizes = held.sum(axis=1)
     if condition.kind == "entropy_l":
-        entropy: Floats = exp(log(sizes) - _n_log_n(held).sum(axis=1) / sizes)
-        return entropy
+        return exp(log(sizes) - _n_log_n(held).sum(axis=1) / sizes)
     shares = held / sizes[:, None]
     if condition.kind == "confidence":
         return shares.max(axis=1) if condition.code < 0 else shares[:, condition.code]
@@ -98,10 +97,8 @@ def _distances(moved: Floats, condition: Condition) -> Floats:
     if condition.tree:
         return _tree_distances(moved, condition.tree)
     if len(condition.steps):
-        ordered: Floats = (np.abs(np.cumsum(moved, axis=1)) * condition.steps).sum(axis=1)
-        return ordered
-    equal: Floats = np.maximum(moved, 0.0).sum(axis=1)
-    return equal
+        return (np.abs(np.cumsum(moved, axis=1)) * condition.steps).sum(axis=1)
+    return np.maximum(moved, 0.0).sum(axis=1)
 
 
 def _tree_distances(moved: Floats, tree: tuple[Node, ...]) -> Floats:

@@ -32,8 +32,7 @@ class Moments(NamedTuple):
     @property
     def sd(self) -> Floats:
         """Standard deviation, divided by n."""
-        sd: Floats = np.sqrt(self.squares / np.maximum(self.values, 1))
-        return sd
+        return np.sqrt(self.squares / np.maximum(self.values, 1))
 
     def of(self, columns: slice) -> Moments:
         """The moments of some of the columns."""

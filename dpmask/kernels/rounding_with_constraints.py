@@ -166,8 +166,7 @@ def _broken(rows: Floats, grid: ConstrainedRounding) -> NDArray[np.bool_]:
     slack = np.array([max(_SLACK, float(np.finfo(kind).eps)) for kind in grid.kinds])
     below = rows < grid.lower - slack * (1.0 + np.abs(grid.lower))
     above = rows > grid.upper + slack * (1.0 + np.abs(grid.upper))
-    broken: NDArray[np.bool_] = np.any(below | above, axis=1)
-    return broken
+    return np.any(below | above, axis=1)
 
 
 def _nearest(row: Floats, grid: ConstrainedRounding, scale: Floats) -> Floats:
@@ -182,6 +181,5 @@ def _nearest(row: Floats, grid: ConstrainedRounding, scale: Floats) -> Floats:
         candidates = _completed(candidates, grid)
         candidates = candidates[~_broken(candidates, grid)]
         if len(candidates):
-            best: Floats = candidates[np.argmin((((candidates - row) / scale) ** 2).sum(axis=1))]
-            return best
+            return candidates[np.argmin((((candidates - row) / scale) ** 2).sum(axis=1))]
     raise NoRoundingError("rounding to the columns' types breaks a bound or an equality")

@@ -24,8 +24,7 @@ class ZeroCounts(NamedTuple):
     @property
     def many(self) -> Flags:
         """Columns of which many values are zero."""
-        found: Flags = (self.zeros > 0) & (self.zeros >= MANY_ZEROS * self.values)
-        return found
+        return (self.zeros > 0) & (self.zeros >= MANY_ZEROS * self.values)
 
     @property
     def others(self) -> Integers:

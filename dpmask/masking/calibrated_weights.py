@@ -193,8 +193,7 @@ class CalibratedWeights(Method["FittedWeights"]):
 
         def sums_at(multipliers: Floats) -> CalibrationSums:
             add = partial(units.sums, multipliers)
-            found: CalibrationSums = blocks.reduce(add, CalibrationSums.plus, f"{self.who}: calibrate")
-            return found
+            return blocks.reduce(add, CalibrationSums.plus, f"{self.who}: calibrate")
 
         fitted = FittedWeights(self, key, units, calibrated(sums_at, targets))
         released, moved = blocks.reduce(fitted.released, _add_released, f"{self.who}: figures")

@@ -47,5 +47,4 @@ RISKS = {name: place for name, place in MEASURES.items() if place.startswith(_RI
 
 def find_measure(name: str) -> Measure[Any]:
     """The measure behind a job's ``measure:``, loaded when it is first used."""
-    found: Measure[Any] = import_module(MEASURES[name]).MEASURE
-    return found
+    return import_module(MEASURES[name]).MEASURE

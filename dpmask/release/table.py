@@ -28,8 +28,7 @@ def _format(name: str) -> Any:
 
 def unknown_to(table: str, kinds: Mapping[str, Any]) -> str | None:
     """Why a table cannot have columns of these names and types; None if it can."""
-    found: str | None = _format(table).unknown(kinds)
-    return found
+    return _format(table).unknown(kinds)
 
 
 def require_log(target: Place) -> None:
@@ -51,5 +50,4 @@ def write_log(target: Place, manifest: Mapping[str, Any]) -> None:
 
 def log_faults(target: Place, manifest: Mapping[str, Any]) -> dict[str, str]:
     """What is wrong with the log of the table, by file."""
-    found: dict[str, str] = _format(manifest["table"]).faults(target, manifest)
-    return found
+    return _format(manifest["table"]).faults(target, manifest)

@@ -237,8 +237,7 @@ def without_place(cells: Cells, values: Sequence[Values], place: int) -> Cells:
 
 def _first_cell(starts: Counts) -> Counts:
     """Where each group's cells begin; anything for a group that has none."""
-    first: Counts = np.where(starts < 0, NOBODY, starts).min(axis=1, initial=NOBODY)
-    return first
+    return np.where(starts < 0, NOBODY, starts).min(axis=1, initial=NOBODY)
 
 
 def node_cells(cells: Cells, values: Sequence[Values]) -> Iterator[tuple[tuple[int, int], bool, Counts]]:

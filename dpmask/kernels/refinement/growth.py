@@ -59,8 +59,7 @@ class Rules(NamedTuple):
     def lost_in(self, boxes: Boxes, trees: Trees) -> Floats:
         """What each attribute has lost in each region."""
         inside = self.points[self.offsets + boxes.high] - self.points[self.offsets + boxes.low]
-        found: Floats = np.where(trees.cut[boxes.nodes], inside, self.lost[boxes.nodes])
-        return found
+        return np.where(trees.cut[boxes.nodes], inside, self.lost[boxes.nodes])
 
 
 class Leaves(NamedTuple):
@@ -228,8 +227,7 @@ def _before(sizes: Counts, starts: Counts) -> Counts:
     """How many records the parts of the same region have that come before each."""
     ends = np.cumsum(sizes)
     firsts = np.repeat(np.concatenate([[0], ends])[starts[:-1]], np.diff(starts))
-    found: Counts = ends - sizes - firsts
-    return found
+    return ends - sizes - firsts
 
 
 class _LevelCandidates:

@@ -18,8 +18,7 @@ def entropy(counts: Counts) -> Floats:
     """I(T[x]) in bits, eq. 3; classes along the last axis, 0 where there is nobody."""
     total = counts.sum(axis=-1, keepdims=True)
     shares = counts / np.maximum(total, 1)
-    result: Floats = -(shares * log_where_positive(shares, log2)).sum(axis=-1)
-    return result
+    return -(shares * log_where_positive(shares, log2)).sum(axis=-1)
 
 
 def information_gain(children: Counts) -> float:

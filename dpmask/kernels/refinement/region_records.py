@@ -102,5 +102,4 @@ class RowRecords(RegionRecords):
 
 def _within(sizes: Counts) -> Counts:
     """0, 1, ... in each of some runs."""
-    found: Counts = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return found
+    return np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -21,8 +21,7 @@ def solve_models(gram: Floats, cross: Floats, previous: Floats | None = None) ->
 def solve(gram: Floats, cross: Floats) -> Floats:
     """G^+ H, where columns that depend on others share their weight: singular designs have a solution, too."""
     inverse, _ = inverted(gram)
-    solution: Floats = inverse @ cross
-    return solution
+    return inverse @ cross
 
 
 def inverted(gram: Floats) -> tuple[Floats, int]:

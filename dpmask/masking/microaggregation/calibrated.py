@@ -155,8 +155,7 @@ def calibrate(groups: Collection[GroupTotals], least: int, percent: float, label
     targets = np.where(asked, found.totals, np.nan)
 
     def sums_at(multipliers: Floats) -> CalibrationSums:
-        found: CalibrationSums = groups.reduce(partial(_sums, multipliers), CalibrationSums.plus, f"{label}: calibrate")
-        return found
+        return groups.reduce(partial(_sums, multipliers), CalibrationSums.plus, f"{label}: calibrate")
 
     multipliers = calibrated(sums_at, targets)
     heavy = asked & (found.largest.first > _DOMINATED * found.largest.size)

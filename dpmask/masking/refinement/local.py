@@ -224,8 +224,7 @@ class _Repair:
 
     def _agreeing(self, groups: NDArray[np.intp], sets: Sequence[Columns]) -> Counts:
         count = partial(_agree, self.request, self.nodes[groups], sets)
-        found: Counts = self.table.records.reduce(count, np.add, "refinement: candidates")
-        return found
+        return self.table.records.reduce(count, np.add, "refinement: candidates")
 
 
 def _small_groups(request: Request, small: RowKeys, block: CodedBlock) -> SmallGroups:

@@ -284,8 +284,7 @@ class _PassRecords(RegionRecords):
         place = np.full(len(tree.first), -1)
         place[len(self.tree.first) + wanted] = np.arange(len(wanted))
         count = partial(_count_sensitive, self.columns, len(self.sizes), tree, place, sensitive, len(wanted))
-        found: Counts = self.table.records.reduce(count, np.add, "mondrian: models")
-        return found
+        return self.table.records.reduce(count, np.add, "mondrian: models")
 
 
 def _count_codes(

@@ -220,8 +220,7 @@ class _Residuals(NamedTuple):
         degrees = np.maximum(self.sizes - coefficients, 1)
         scale = self.sizes / (degrees * np.where(self.weights > 0.0, self.weights, 1.0))
         values, vectors = np.linalg.eigh(self.products * scale[:, None, None])
-        roots: Floats = np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1)
-        return roots
+        return np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(0, 2, 1)
 
 
 def _with_noise(table: Table, design: Design, parts: Sequence[DependentModels]) -> list[DependentModels]:

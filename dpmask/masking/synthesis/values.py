@@ -38,8 +38,7 @@ class Outputs(NamedTuple):
 
     def clipped(self, values: Floats) -> Floats:
         """Columns x rows inside their bounds."""
-        clipped: Floats = np.clip(values, self.lower[:, None], self.upper[:, None])
-        return clipped
+        return np.clip(values, self.lower[:, None], self.upper[:, None])
 
     def rounded(self, values: Floats) -> Floats:
         """Columns x rows on their steps."""

@@ -302,8 +302,7 @@ def _of_new_people(table: Table, asked: _Asked, joint: JointGroups, k: int) -> F
     pieces = table.select(asked.wanted).transform(partial(_row_counts, asked))
     meeting = pieces.exchange(partial(split_counts, targets), _different, targets, f"{_WHO}: rows", size=size)
     lacking, among = joint.new_among(meeting.reduce(itself, Differences.plus, f"{_WHO}: rows"), k)
-    shares: Floats = among / np.maximum(lacking, 1)
-    return shares
+    return among / np.maximum(lacking, 1)
 
 
 def _near(asked: _Asked, sums: ValueSums, sd: Floats, rows: Rows) -> Any:

@@ -38,19 +38,16 @@ def _share(values: Sequence[Values], pairs: Pairs, sought: Sequence[int]) -> flo
 def _readable(one: Values, pairs: Pairs, point: int, at: int) -> Flags:
     """Of each record whether its value can be read off its row; a missing one can where the row is missing, too."""
     if isinstance(one, Points):
-        near: Flags = np.abs(_in_original_units(one, pairs.masked.points[point]) - pairs.points[point]) <= _NEAR
-        return near
+        return np.abs(_in_original_units(one, pairs.masked.points[point]) - pairs.points[point]) <= _NEAR
     known, low, high = pairs.ranges[at], pairs.masked.low[at], pairs.masked.high[at]
     if isinstance(one, Categories):
-        readable: Flags = (low == high) & (low == known)
-        return readable
+        return (low == high) & (low == known)
     if one.masked is not None:
         inside = np.abs(_in_original_units(one, low) - known) <= _NEAR
     else:
         inside = (low <= known) & (known <= high) & (high - low <= 2 * _NEAR * float(one.original.sd))
     missing = np.isnan(known)
-    flags: Flags = np.where(missing, pairs.masked.low[at + 1] == 1.0, inside)
-    return flags
+    return np.where(missing, pairs.masked.low[at + 1] == 1.0, inside)
 
 
 def _in_original_units(one: Points | Ranges, values: Floats) -> Floats:

@@ -153,8 +153,7 @@ def interval_disclosure(original: Frame, masked: Frame, *, columns: Sequence[str
 
 def _sample_sd(moments: Moments) -> Floats:
     """Divided by n - 1; 0 where there is one value only."""
-    sd: Floats = moments.sd * np.sqrt(moments.values / np.maximum(moments.values - 1, 1))
-    return sd
+    return moments.sd * np.sqrt(moments.values / np.maximum(moments.values - 1, 1))
 
 
 def _by_rank(pairs: Table, column: str, cuts: Floats, size: int) -> Inside:

@@ -158,5 +158,4 @@ def _whitening(rest: Floats) -> Floats:
     covariance = rest @ rest.T / max(rest.shape[1], 1)
     ridge = _RIDGE * max(float(np.trace(covariance)) / len(rest), _RIDGE)
     root = np.linalg.cholesky(covariance + ridge * np.eye(len(rest)))
-    whitening: Floats = np.linalg.inv(root)
-    return whitening
+    return np.linalg.inv(root)

@@ -126,8 +126,7 @@ def cluster_distance(
 
 def _gaps(before: FittedFuzzyCMeans, after: FittedFuzzyCMeans) -> Floats:
     """|a_i - b_j|, each in its own table's standard deviations."""
-    gaps: Floats = np.linalg.norm(before.solution.centers[:, None] - after.solution.centers[None], axis=2)
-    return gaps
+    return np.linalg.norm(before.solution.centers[:, None] - after.solution.centers[None], axis=2)
 
 
 def _distances(start: str, gaps: Floats, squares: Floats) -> dict[str, float]:

@@ -75,8 +75,7 @@ def take_together(
 def _from_summary(name: str, summary: Summary, **parameters: Any) -> Result:
     from_summary = find_measure(name).from_summary
     assert from_summary is not None
-    result: Result = from_summary(summary, **parameters)
-    return result
+    return from_summary(summary, **parameters)
 
 
 class SharedResults(Mapping[str, Result]):

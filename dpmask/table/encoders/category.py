@@ -34,8 +34,7 @@ class CategoryEncoder(CodeEncoder):
     def encode(self, rows: Rows) -> Codes:
         """The code of each row."""
         known, size = self.known, self.size
-        codes: Codes = text_values(rows, self.column).lookup(lambda text: known.get(text, size), len(known), np.int64)
-        return codes
+        return text_values(rows, self.column).lookup(lambda text: known.get(text, size), len(known), np.int64)
 
 
 def count_texts(table: Table, columns: Sequence[str], who: str, *, most: int | None = None) -> dict[str, TextCounts]:

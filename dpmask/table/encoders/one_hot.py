@@ -42,8 +42,7 @@ class OneHotEncoder(NumberEncoder):
 
     def encode(self, rows: Rows) -> NDArray[np.bool_]:
         """Codes x rows."""
-        found: NDArray[np.bool_] = self.category.encode(rows) == np.arange(self.size)[:, None]
-        return found
+        return self.category.encode(rows) == np.arange(self.size)[:, None]
 
 
 @dataclass(frozen=True, repr=False)

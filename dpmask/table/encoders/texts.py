@@ -52,8 +52,7 @@ def text_values(rows: Rows, column: str) -> TextColumn:
 
 def text_numbers(rows: Rows, column: str, number: Callable[[str], float]) -> Floats:
     """A number for each row, made of its text; NaN where it is missing."""
-    values: Floats = text_values(rows, column).lookup(number, np.nan)
-    return values
+    return text_values(rows, column).lookup(number, np.nan)
 
 
 @dataclass(frozen=True)
