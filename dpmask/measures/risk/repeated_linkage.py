@@ -35,6 +35,7 @@ from dpmask.measures.risk.linkage_attack import LinkageAttack, linked
 from dpmask.measures.risk.linkage_metrics import first_columns, first_pass, mahalanobis
 from dpmask.measures.risk.linkage_one_to_one import added_by_assignment
 from dpmask.results import MORE_RISK, RATE, Headline, Interval, Risk, Term
+from dpmask.table.label_sets import LabelSets
 from dpmask.table.pairs import POSITION, PRESENT, masked_name, pair
 from dpmask.table.table import Frame, as_table
 
@@ -101,7 +102,7 @@ def repeated_linkage(
     *,
     columns: Sequence[str],
     repeated: Sequence[str],
-    sets: Mapping[str, Mapping[str, Sequence[object] | None]] | None = None,
+    sets: LabelSets | None = None,
     sample: int | None = None,
     limit: int = 100_000,
     seed: int = 0,
