@@ -36,12 +36,7 @@ from dpmask.lake.reading import Schema
 from dpmask.masking.method import Method
 from dpmask.masking.movable import Movable
 from dpmask.masking.refinement.asked import AskedGroups
-from dpmask.masking.refinement.columns import (
-    FORMS,
-    WHO,
-    added_names,
-    interval_columns,
-)
+from dpmask.masking.refinement.columns import FORMS, WHO, added_names, interval_columns
 from dpmask.masking.refinement.figures import Figures
 from dpmask.masking.refinement.fitted import FittedRefinement
 from dpmask.masking.refinement.fitting import fitted_refinement
@@ -85,16 +80,8 @@ _SECONDS_OF_CLUSTERS = 5e-6
 """What plans count: from the ready jobs with 1e5 and 1e6 people, and regions and sets of their columns."""
 _NONE: Any = None
 """Where nothing is given; empty once it is checked."""
-_UNSPELLED = {
-    "household",
-    "suppress_cells",
-    "cell_limits",
-    "importance",
-    "start",
-    "keep",
-    "at_least",
-    "bands",
-}  # where empty
+_UNSPELLED = {"household", "suppress_cells", "cell_limits", "importance", "start", "keep", "at_least", "bands"}
+"""Parameters that are not spelled where they are empty."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,10 +25,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpmask.clustering.design import Design, make_design
 from dpmask.engine.collection import merge_each
@@ -45,13 +44,17 @@ from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, require_integers, timed
 from dpmask.measures.risk.refitted_models import RefittedModels, refit
+from dpmask.measures.risk.synthesised_records import (
+    SynthesisedRecords,
+    complete_records,
+    is_present,
+    released_dependents,
+    shown_z,
+)
 from dpmask.results import LESS_RISK, MORE_RISK, RATE, Headline, Interval, Risk, Term
-from dpmask.table.columns import floats, is_numeric, require_numeric
+from dpmask.table.columns import floats, require_numeric
 from dpmask.table.distinct_rows import distinct_rows
-from dpmask.table.encoders.base import NumberEncoder
-from dpmask.table.encoders.numeric import NumericEncoder
-from dpmask.table.encoders.one_hot import DummyEncoder, require_predictors
-from dpmask.table.encoders.texts import text_values
+from dpmask.table.encoders.one_hot import require_predictors
 from dpmask.table.pairs import POSITION, masked_name, pair
 from dpmask.table.table import Frame
 
@@ -184,7 +187,7 @@ def residual_linkage(
     most = max(sample, current_limits().refitted_records)
     merge = partial(merge_hash_samples, most=most)
     chosen = rows.reduce(partial(_chosen, design, most, seed), merge, f"{_WHO}: sample")
-    known = _Known.of(design, chosen.values)
+    known = SynthesisedRecords.of(design, chosen.values)
     if known.z.shape[1] <= design.width:
         raise InputError(
             f"{_WHO}: more than {design.width} records must have a value in all columns, before and after masking."
@@ -218,60 +221,13 @@ def _require(
         raise JobError(f"{_WHO}: {', '.join(both)} must be either in columns or in independents; got both.")
 
 
-class _Known(NamedTuple):
-    """Some records in units of the originals, each columns x records.
-
-    Those are z = (1, x), known and released dependents, and the z that the release shows.
-    """
-
-    z: Floats
-    y: Floats
-    released: Floats
-    shown: Floats
-
-    @classmethod
-    def of(cls, design: Design, values: Floats) -> _Known:
-        p, t = design.width, len(design.dependents)
-        return cls(*np.split(values, [p, p + t, p + 2 * t]))
-
-
-def _units(design: Design, rows: Rows) -> tuple[_Known, NDArray[np.bool_]]:
-    """A block's records that lack nothing, and which these are."""
-    units = design.units(rows)
-    released = design.outputs.upright.to_units(_dependents(design, rows))
-    kept = units.whole & np.isfinite(released).all(axis=0)
-    return _Known(units.z[:, kept], units.y[:, kept], released[:, kept], _shown(design, rows)[:, kept]), kept
-
-
-def _dependents(design: Design, rows: Rows) -> Floats:
-    """The released dependents."""
-    return np.array([floats(rows, masked_name(name)) for name in design.dependents])
-
-
-def _shown(design: Design, rows: Rows) -> Floats:
-    """The z of a block's released independents; the mean stands for what another step withheld or made a label."""
-    parts = [_shown_values(part, rows) for part in design.predictors.parts]
-    z = np.ones((design.width, rows.num_rows))
-    z[1:] = design.inputs.upright.to_units(np.concatenate(parts))
-    return np.where(np.isfinite(z), z, 0.0)
-
-
-def _shown_values(part: NumberEncoder, rows: Rows) -> Floats:
-    here, numeric = part.on(masked_name(part.column)), is_numeric(rows.schema.field(masked_name(part.column)).type)
-    if isinstance(here, DummyEncoder) and not numeric:
-        return here.encode_known(rows)
-    if isinstance(here, NumericEncoder) and numeric:
-        return here.encode(rows)
-    return np.full((part.size, rows.num_rows), np.nan)
-
-
 def _chosen(design: Design, most: int, seed: int, rows: Rows) -> HashSample:
     """Of a block's records that lack nothing those with the smallest words: twice as many are looked at first."""
     words, positions = position_words(floats(rows, POSITION), seed)
     every, looks = np.arange(rows.num_rows), 2 * most
     few = [np.sort(np.argpartition(words, looks)[:looks])] if rows.num_rows > 2 * looks else []
     for some in (*few, every):
-        known, kept = _units(design, rows.take(array_of(some)))
+        known, kept = complete_records(design, rows.take(array_of(some)))
         if kept.sum() >= most:
             break
     return hash_sample(words[some][kept], positions[some][kept], np.concatenate(known), most)
@@ -284,10 +240,10 @@ def _released_points(released: Floats, expected: Floats, refits: Sequence[Refitt
 
 
 def _sought(
-    chosen: HashSample, known: _Known, refits: Sequence[RefittedModels], sample: int, *, on_planes: bool
+    chosen: HashSample, known: SynthesisedRecords, refits: Sequence[RefittedModels], sample: int, *, on_planes: bool
 ) -> list[Sought]:
     """Who is looked for in each way, as points among those of the records, and where their own records lie."""
-    some = _Known(*(one[:, :sample] for one in known))
+    some = SynthesisedRecords(*(one[:, :sample] for one in known))
     predicted = [one.noise_points(some.released if on_planes else one.nearest(some.z, some.y)) for one in refits]
     points = [refits[0].residual_points(some.y, refits[0].expected(some.z)), some.y, *predicted]
     own = _released_points(some.released, refits[0].expected(some.shown), refits)
@@ -297,29 +253,18 @@ def _sought(
 
 def _linked(design: Design, refits: Sequence[RefittedModels], persons: Sequence[Sought], rows: Rows) -> list[Counts]:
     """What a block answers: of what is known only whether it is there is read, released independents once each."""
-    released = design.outputs.upright.to_units(_dependents(design, rows))
+    released = design.outputs.upright.to_units(released_dependents(design, rows))
     kept = np.isfinite(released).all(axis=0)
     for name in design.columns:
-        kept &= _is_there(rows, name)
+        kept &= is_present(rows, name)
     distinct, members = distinct_rows(rows, [masked_name(name) for name in design.predictors.columns], exact=False)
-    expected = refits[0].expected(_shown(design, distinct))[:, members.numbers()[kept]]
+    expected = refits[0].expected(shown_z(design, distinct))[:, members.numbers()[kept]]
     after = _released_points(released[:, kept], expected, refits)
     positions = floats(rows, POSITION)[kept]
     return [as_near(sought, records, positions) for sought, records in zip(persons, after, strict=True)]
 
 
-def _is_there(rows: Rows, column: str) -> NDArray[np.bool_]:
-    """Which values of an original column are not missing."""
-    if is_numeric(rows.schema.field(column).type):
-        return ~np.isnan(floats(rows, column))
-    return ~np.isnan(text_values(rows, column).lookup(_present, np.nan))
-
-
-def _present(_: str) -> float:
-    return 1.0
-
-
-def _result(found: list[Counts], known: _Known, models: RefittedModels, records: int) -> ResidualLinkage:
+def _result(found: list[Counts], known: SynthesisedRecords, models: RefittedModels, records: int) -> ResidualLinkage:
     rates = [float(np.where(one > 0, 1.0 / np.maximum(one, 1), 0.0).mean()) for one in found]
     residuals, plain, predictions = *rates[:2], max(rates[2:])
     gaps = np.abs(models.expected(known.z) - known.y)
