@@ -72,15 +72,16 @@ def attack_requests(
 def repeated_columns(methods: Iterable[Method[Any]]) -> list[str]:
     """The columns whose released values are known to whoever masks the originals again, with a key of his own.
 
-    What a step makes of columns that were drawn before nobody can repeat.
+    None where each of them follows from the original value alone. What a step makes of columns that were drawn before
+    nobody can repeat.
     """
-    found, drawn = list[str](), set[str]()
+    found, telling, drawn = dict[str, None](), set[str](), set[str]()
     for method in methods:
         again = not method.draws and drawn.isdisjoint(method.reads)
-        found = [name for name in found if name not in method.masks]
-        found += method.repeatable if again else ()
+        found = dict.fromkeys([name for name in found if name not in method.masks] + [*method.masks] * again)
+        telling = telling.difference(method.masks).union(method.repeatable if again else ())
         drawn |= set[str]() if again else {*method.masks}
-    return found
+    return list(found) if telling else []
 
 
 def undoing(methods: Sequence[Method[Any]]) -> set[str]:

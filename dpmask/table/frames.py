@@ -95,7 +95,7 @@ class _IndexedPart(NamedTuple):
 
 
 def _partitions(frame: Any) -> tuple[list[Block], tuple[Any, ...]]:
-    frame = frame.simplify()  # Dask cannot tell the divisions of a frame that was joined with none of its partitions
+    frame = frame.simplify()  # Dask has no divisions of a frame that was joined with none of its partitions
     extents = Collection.of(_counted(frame)).map(partial(_extent, frame.known_divisions), "count")
     firsts = [0, *accumulate(one.rows for one in extents)]
     contents = [delayed(_Frame)(part) for part in _parts(frame)]

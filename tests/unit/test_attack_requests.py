@@ -14,7 +14,7 @@ REFINEMENT = dpmask.TopDownRefinement(
 
 def requests(*methods):
     steps = [(f"step {number}", method) for number, method in enumerate(methods)]
-    return attack_requests(BEFORE, BEFORE, steps, [], ["income"])
+    return attack_requests(BEFORE, BEFORE, steps, [], ["income", "region"])
 
 
 def test_strata_are_known_as_the_step_saw_them():
@@ -38,7 +38,7 @@ MEANS = dpmask.Microaggregation(columns=["income"], k=5, by=["region"])
     ("methods", "found"),
     [
         ([MEANS], ["income"]),
-        ([REFINEMENT, MEANS], ["income"]),  # labels follow from the values, and are not drawn
+        ([REFINEMENT, MEANS], ["region", "income"]),  # labels follow from the values, and are not drawn
         ([REFINEMENT], None),
         ([MEANS, dpmask.NoiseAddition(columns=["income"], scale=0.1)], None),
         ([dpmask.NoiseAddition(columns=["income"], scale=0.1), MEANS], None),  # the means of drawn values
@@ -52,4 +52,4 @@ def test_what_is_not_drawn_is_repeated(methods, found):
 
 def test_what_a_job_measures_itself_is_not_repeated_twice():
     (request,) = requests(MEANS)
-    assert not attack_requests(BEFORE, BEFORE, [("means", MEANS)], [request], ["income"])
+    assert not attack_requests(BEFORE, BEFORE, [("means", MEANS)], [request], ["income", "region"])

@@ -28,7 +28,7 @@ million of the records attacked, or as many as a block has.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -294,7 +294,7 @@ def distance_linkage(
     crowd = crowd_findings(values, moves, records, sampled)
     intruders = _intruders(values, moves, crowd)
     metrics = list({id(metric): metric for metric in intruders}.values())  # some of them may be the same
-    links = linked(LinkageAttack(values, metrics, chosen), records, attacked, table, asked.columns, _WHO)
+    links = linked(LinkageAttack(values, metrics, chosen), records, attacked, table.select(asked.columns), _WHO)
     share = {id(metric): float(count) / attacked for metric, count in zip(metrics, links.right, strict=True)}
     *known, euclidean, by_moves, by_rank, joint_rate = (share[id(metric)] for metric in intruders)
     present, worst = moves.rows / pairs.rows, max(intruders[-4:], key=lambda metric: share[id(metric)])
@@ -341,28 +341,19 @@ def _contributions(columns: Sequence[str], crowd: CrowdFindings, present: float)
     return dict(sorted(falls.items(), key=lambda item: -item[1]))
 
 
-def compared_values(
-    original: Table, masked: Table, asked: DistanceLinkage, repeated: Collection[str] = ()
-) -> list[Values]:
-    """How each column is compared: by its types, its labels and, for numbers, their moments in both tables.
-
-    Of ``repeated`` columns the masked values are what is known.
-    """
+def compared_values(original: Table, masked: Table, asked: DistanceLinkage) -> list[Values]:
+    """How each column is compared: by its types, its labels and, for numbers, their moments in both tables."""
     before, after = original.masked_schema, masked.masked_schema
     for schema in (before, after):
         require_known(schema, asked.columns, _WHO)
-    known = {column: (after if column in repeated else before).field(column).type for column in asked.columns}
-    kinds = {column: (known[column], after.field(column).type) for column in asked.columns}
+    kinds = {column: (before.field(column).type, after.field(column).type) for column in asked.columns}
     coded = {column for column, sets in asked.sets.items() if not are_intervals(sets)}
     for column, (first, second) in kinds.items():
         _require_comparable(column, first, second, labelled=column in asked.sets)
     ordered = [column for column in asked.columns if is_ordered(kinds[column][0]) and column not in coded]
     plain = [column for column in ordered if is_ordered(kinds[column][1]) and column not in asked.sets]
-    there = [column for column in ordered if column not in repeated]
-    before_masking = _numbers(original, there, original=True)
-    after_masking = _numbers(masked, plain, original=False)
-    before_masking |= {column: after_masking[column] for column in ordered if column in repeated}
-    return [_value(column, before_masking, after_masking, asked) for column in asked.columns]
+    measured = _numbers(original, ordered, original=True), _numbers(masked, plain, original=False)
+    return [_value(column, *measured, asked) for column in asked.columns]
 
 
 def _require_comparable(column: str, first: Any, second: Any, *, labelled: bool) -> None:

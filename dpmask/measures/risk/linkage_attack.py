@@ -37,7 +37,6 @@ from dpmask.measures.risk.linkage_values import Points, Values
 from dpmask.table.columns import floats
 from dpmask.table.distinct_rows import distinct_rows, looked_at
 from dpmask.table.pairs import POSITION, PRESENT, masked_name
-from dpmask.table.table import Table
 
 RISKIEST = 36
 """How many records are named by their positions."""
@@ -173,16 +172,14 @@ def slices(rows: Rows) -> Iterator[Rows]:
     return (rows.slice(start, _TILE) for start in range(0, max(rows.num_rows, 1), _TILE))
 
 
-def linked(
-    attack: LinkageAttack, records: Collection[Rows], attacked: int, table: Table, columns: Sequence[str], who: str
-) -> Links:
-    """For each metric the number of right links, a tie of q as 1/q, against all of the masked table.
+def linked(attack: LinkageAttack, records: Collection[Rows], attacked: int, table: Collection[Rows], who: str) -> Links:
+    """For each metric the number of right links, a tie of q as 1/q, against all rows of the masked table.
 
     ``records`` are pairs, among which are those ``attacked``. Few are attacked together, many in portions of as many
     blocks as there are threads: memory is bounded.
     """
     few = attacked <= current_limits().attacked_records
-    masked = table.select(columns).transform(partial(distinct_records, attack.values))
+    masked = table.transform(partial(distinct_records, attack.values))
     return records.as_one_pass(lambda: _linked(attack, records, masked, few, who), "linkage")
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.arrays import Floats
 from dpmask.lake.reading import Rows
+from dpmask.table.columns import floats
 from dpmask.table.encoders.interval import end_number, interval_parts, is_ordered, numbers
 from dpmask.table.encoders.numeric import Scale
 from dpmask.table.encoders.texts import text_values
@@ -42,6 +43,9 @@ class Ruler(NamedTuple):
 
 _SAME_OR_NOT = Ruler(1.0, 0.0, 1.0)
 _NO_NUMBER = (math.nan, math.nan)
+GROUP = " (group)"
+"""The column of the numbers of groups."""
+_APART = 1e6  # farther than other columns can bring together
 
 
 def _zero(scale: Scale) -> float:
@@ -192,7 +196,25 @@ def _hashed(value: str) -> float:
     return _FIRST_HASH + float(int.from_bytes(digest) >> 12)
 
 
-Values = Points | Ranges | Categories
+@dataclass(frozen=True)
+class Groups:
+    """Numbers of groups that are known for certain: nobody is in another one."""
+
+    column: str = GROUP
+    rulers: Sequence[Ruler] = (Ruler(_APART, 0.0, _APART),)
+    zeros: Sequence[tuple[float, float]] = (_NO_NUMBER,)
+
+    def known(self, rows: Rows) -> list[Floats]:
+        """The group that each record became part of."""
+        return [floats(rows, self.column)]
+
+    def released(self, rows: Rows, column: str) -> list[tuple[Floats, Floats]]:
+        """The group of each masked record."""
+        groups = floats(rows, column)
+        return [(groups, groups)]
+
+
+Values = Points | Ranges | Categories | Groups
 
 
 def categories(column: str, sets: Mapping[str, Sequence[object] | None], who: str) -> Categories:

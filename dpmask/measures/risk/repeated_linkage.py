@@ -6,8 +6,8 @@ as certain: in the columns that are ``repeated`` the intruder knows the released
 original one. So it needs no second masking, and no repetition links more. Of q released rows equally near each is
 linked with probability 1/q, as in ``distance_linkage``. Two ways to link:
 
-* ``nearest``: the released row nearest in the metric of what masking moved (Mahalanobis, as in ``distance_linkage``),
-  in which a repeated column must be equal;
+* ``nearest``: of the released rows that are equal in all repeated columns the one nearest in the others, in the metric
+  of what masking moved (Mahalanobis, as in ``distance_linkage``);
 * ``assignment``: who also knows that no two people have one row, on a sample (linkage_one_to_one.py).
 
 ``rate`` is the better of both. It reports nothing new of columns whose released labels follow from the original alone:
@@ -26,18 +26,22 @@ import numpy as np
 from dpmask.engine.draws import make_key
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.linkage.nearest import Metric
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
+from dpmask.lake.arrow import array_of
 from dpmask.lake.reading import Rows
 from dpmask.measures.measure import Measure, timed
 from dpmask.measures.risk.distance_linkage import DistanceLinkage, check_columns, compared_values, sampled_positions
 from dpmask.measures.risk.linkage_attack import LinkageAttack, linked
 from dpmask.measures.risk.linkage_metrics import first_columns, first_pass, mahalanobis
 from dpmask.measures.risk.linkage_one_to_one import added_by_assignment
+from dpmask.measures.risk.linkage_values import GROUP, Groups, Values
 from dpmask.results import MORE_RISK, RATE, Headline, Interval, Risk, Term
 from dpmask.table.label_sets import LabelSets
 from dpmask.table.pairs import POSITION, PRESENT, masked_name, pair
-from dpmask.table.table import Frame, as_table
+from dpmask.table.row_keys import row_keys
+from dpmask.table.table import Frame, Table, as_table
 
 _WHO = "repeated_linkage"
 _NIN = "Nin, Herranz and Torra 2008, On the disclosure risk of multivariate microaggregation"
@@ -141,24 +145,27 @@ def repeated_linkage(
     0.5
     """
     again = _repeated(columns, repeated)
-    given = {column: one for column, one in (sets or {}).items() if column not in again and (one or column in columns)}
-    asked = DistanceLinkage(columns=columns, sets=given, sample=sample, limit=limit)
+    others = [column for column in columns if column not in again]
+    asked = DistanceLinkage(columns=columns, sets={}, sample=sample, limit=limit)
     table = as_table(masked, _WHO)
-    values = compared_values(as_table(original, _WHO), table, asked, again)
+    values = _values(as_table(original, _WHO), table, others, sets or {})
     pairs = pair(original, masked, asked.columns, _WHO, marks=True)
-    names = [*asked.columns, *map(masked_name, asked.columns), POSITION, PRESENT]
-    everybody = pairs.select(names).transform(partial(_as_they_became, again))
+    everybody = pairs.select([*others, *map(masked_name, asked.columns), POSITION, PRESENT])
+    in_groups = partial(_grouped_pairs, tuple(others), again)
+    grouped = everybody.transform(in_groups)
     key, attacked = make_key(_WHO, seed=seed), asked.attacked(pairs.rows)
     chosen = sampled_positions(key.subkey("linkage"), pairs.rows, attacked)
     few = sampled_positions(key.subkey("linkage one to one"), pairs.rows, current_limits().assigned_records)
     either = None if chosen is None or few is None else np.unique(np.concatenate([chosen, few]))
-    moves, records = first_pass(values, everybody, either)
+    moves, records = first_pass(values or [Groups()], everybody if values else grouped, either)
     if not moves.rows:
         raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
-    metric = mahalanobis(first_columns(values), moves)
-    links = linked(LinkageAttack(values, [metric], chosen), records, attacked, table, asked.columns, _WHO)
+    metric = _in_groups(mahalanobis(first_columns(values), moves) if values else first_columns(values))
+    records, values = records.transform(in_groups) if values else records, [*values, Groups()]
+    rows = table.select(asked.columns).transform(partial(_grouped, tuple(others), again))
+    links = linked(LinkageAttack(values, [metric], chosen), records, attacked, rows, _WHO)
     nearest = float(links.right[0]) / attacked
-    added = added_by_assignment(values, metric, nearest, few, records, everybody, moves.rows / pairs.rows)
+    added = added_by_assignment(values, metric, nearest, few, records, grouped, moves.rows / pairs.rows)
     assignment = min(max(nearest + added.gain, 0.0), 1.0)
     return RepeatedLinkage(
         rate=max(nearest, assignment),
@@ -181,12 +188,39 @@ def _repeated(columns: Sequence[str], repeated: Sequence[str]) -> tuple[str, ...
     return tuple(repeated)
 
 
-def _as_they_became(repeated: Sequence[str], rows: Rows) -> Rows:
-    """A block's pairs, in which what is known of the repeated columns are their released values."""
-    for column in repeated:
-        place = rows.schema.get_field_index(column)
-        rows = rows.set_column(place, column, rows.column(masked_name(column)))
-    return rows
+def _values(
+    original: Table, masked: Table, others: Sequence[str], sets: Mapping[str, Mapping[str, Sequence[object] | None]]
+) -> list[Values]:
+    """How the columns that are not repeated are compared."""
+    if not others:
+        return []
+    given = {column: one for column, one in sets.items() if column in others and one}
+    return compared_values(original, masked, DistanceLinkage(columns=others, sets=given, sample=None, limit=1))
+
+
+def _in_groups(metric: Metric) -> Metric:
+    """The metric with groups as one more range."""
+    scale, least, cap = (np.array([one]) for one in Groups().rulers[0])
+    return metric._replace(
+        scale=np.append(metric.scale, scale), least=np.append(metric.least, least), cap=np.append(metric.cap, cap)
+    )
+
+
+def _grouped(others: Sequence[str], repeated: Sequence[str], rows: Rows) -> Rows:
+    """A block's masked records with the numbers of their groups in place of the repeated columns."""
+    return rows.select(list(others)).append_column(GROUP, _groups(rows, repeated))
+
+
+def _grouped_pairs(others: Sequence[str], repeated: Sequence[str], rows: Rows) -> Rows:
+    """The same of pairs: the released group is known."""
+    groups = _groups(rows, [masked_name(column) for column in repeated])
+    kept = rows.select([*others, *map(masked_name, others), POSITION, PRESENT])
+    return kept.append_column(GROUP, groups).append_column(masked_name(GROUP), groups)
+
+
+def _groups(rows: Rows, columns: Sequence[str]) -> Any:
+    """52 bits of a key: two of a million groups share a number with a probability of 1 in 9,000."""
+    return array_of((row_keys(rows, columns).first >> np.uint64(12)).astype(np.int64))
 
 
 def _check(schema: Any, *, columns: Sequence[str], repeated: Sequence[str] = (), **_: object) -> None:
