@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-ROUNDS = 30
+ROUNDS = 300
 STILL = 1e-26
 
 

@@ -42,7 +42,7 @@ class FittedFuzzyCMeans(FittedClustering):
     """How many centres owe more than half of their weight to one record; only counted above a fuzziness of 3."""
 
     unsettled: int = 0
-    """How many records still moved, within their tolerance, after the 30 rounds that a pass allows them."""
+    """How many records still moved, within their tolerance, after the 300 rounds that a pass allows them."""
 
     @property
     def clusters(self) -> int:
@@ -140,7 +140,7 @@ class FittedFuzzyCMeans(FittedClustering):
             )
         if self.unsettled:
             self._warn(
-                f"{self.unsettled} records still moved after the 30 rounds that a pass allows within the tolerance: "
+                f"{self.unsettled} records still moved after the 300 rounds that a pass allows within the tolerance: "
                 "the objective is not quite the smallest there is for them. Take a smaller tolerance."
             )
         if not self.solution.converged:

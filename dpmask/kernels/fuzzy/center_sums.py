@@ -38,8 +38,8 @@ from dpmask.kernels.fuzzy.tolerance import settled
 POWERED = True
 """An argument of kernels, not a constant in them: so they share the parts that find shares of u^m and shares of u."""
 _LARGEST_WHOLE, _ALMOST = 100.0, 1e-12
-_SLICE = 1 << 12
-"""Records that a tolerance moves at a time: enough that those which go on fill tiles."""
+_SLICE = 1 << 13
+"""Records that a tolerance moves at a time: so many that few places of a tile are empty while the last ones move."""
 _NO_WEIGHT = 1e-300  # smaller sums have lost their digits to underflow
 
 

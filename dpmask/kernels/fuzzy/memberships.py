@@ -35,6 +35,7 @@ one of them and has the code of no other; 1/(m-1) or lambda is an argument of it
 # Outside this range squares, products of two distances or cubes of their inverses overflow or lose digits: records with
 # such distances are computed again.
 SMALLEST_DISTANCE, LARGEST_DISTANCE = 1e-90, 1e90
+_FEW = 8  # of a tile, that are quicker one by one
 _SMALLEST_RATIO = 2.0**-1022
 _LN2 = math.log(2.0)
 
@@ -45,7 +46,8 @@ def find_shares(model: str, partial: bool) -> Any:
 
     Its argument `exponent` is 1/(m-1) or lambda.
     """
-    to_shares, mend = _TO_SHARES[model], _extreme_shares(model, partial)
+    to_shares, mend, on_centers = _TO_SHARES[model], _extreme_shares(model, partial), _on_centers(partial)
+    shared = model not in (CRISP, ENTROPY)
 
     @compiled(part=True)
     def shares_of(
@@ -62,15 +64,66 @@ def find_shares(model: str, partial: bool) -> Any:
             lines[NEAREST, k] = np.inf
             lines[FARTHEST, k] = lines[TOTAL, k] = 0.0
         to_shares(shares, lines, clusters, exponent, powered)
-        extreme = 0
-        for k in range(ROWS):
-            extreme += (lines[NEAREST, k] < SMALLEST_DISTANCE) | (lines[FARTHEST, k] > LARGEST_DISTANCE)
+        extreme = _count_extremes(lines)
+        if extreme > _FEW and shared:  # as most records are that a tolerance lets go to a centre
+            on_centers(records, seen, lines, shares, centers, clusters)
+            extreme = _count_extremes(lines)
         if extreme > 0:
             for k in range(ROWS):
                 if lines[NEAREST, k] < SMALLEST_DISTANCE or lines[FARTHEST, k] > LARGEST_DISTANCE:
                     mend(records, seen, lines, shares, centers, clusters, exponent, powered, k)
 
     return shares_of
+
+
+@compiled(part=True)
+def _count_extremes(lines: Floats) -> int:
+    extreme = 0
+    for k in range(ROWS):
+        extreme += (lines[NEAREST, k] < SMALLEST_DISTANCE) | (lines[FARTHEST, k] > LARGEST_DISTANCE)
+    return extreme
+
+
+@cache
+def _on_centers(partial: bool) -> Any:
+    """The part by which records with all values of a centre, or of several, share themselves among these."""
+
+    @compiled(part=True)
+    def on_centers(
+        records: Floats, seen: Floats, lines: Floats, shares: Floats, centers: Floats, clusters: int
+    ) -> None:
+        whole = 0 if partial else records.shape[0] // 4 * 4
+        for k in range(ROWS):
+            lines[RATIO, k] = 0.0  # of how many
+        for i in range(clusters):
+            for k in range(ROWS):
+                lines[POWER, k] = 0.0  # differences, which are 0 between equals only
+            for s in range(0, whole, 4):
+                a, b, c, d = centers[i, s], centers[i, s + 1], centers[i, s + 2], centers[i, s + 3]
+                for k in range(ROWS):
+                    w, x, y, z = records[s, k], records[s + 1, k], records[s + 2, k], records[s + 3, k]
+                    lines[POWER, k] += abs(w - a) + abs(x - b) + abs(y - c) + abs(z - d)
+            for s in range(whole, records.shape[0]):
+                v = centers[i, s]
+                for k in range(ROWS):
+                    away = abs(records[s, k] - v)
+                    lines[POWER, k] += (away if seen[s, k] > 0.0 else 0.0) if partial else away
+            for k in range(ROWS):
+                lies_on = lines[POWER, k] == 0.0
+                lines[RATIO, k] += 1.0 if lies_on else 0.0
+                shares[i, k] = -1.0 if lies_on else shares[i, k]
+        for i in range(clusters):
+            for k in range(ROWS):
+                own = 1.0 if shares[i, k] == -1.0 else 0.0
+                shares[i, k] = own if lines[RATIO, k] > 0.0 else shares[i, k]
+        for k in range(ROWS):
+            some = lines[RATIO, k] > 0.0
+            lines[TOTAL, k] = lines[RATIO, k] if some else lines[TOTAL, k]
+            lines[UNIT, k] = 0.0 if some else lines[UNIT, k]
+            lines[NEAREST, k] = 1.0 if some else lines[NEAREST, k]  # done
+            lines[FARTHEST, k] = 1.0 if some else lines[FARTHEST, k]
+
+    return on_centers
 
 
 @compiled(part=True)
@@ -208,9 +261,8 @@ _TO_SHARES: dict[str, Any] = {
 
 @cache
 def _extreme_shares(model: str, partial: bool) -> Any:
-    """The part for one record on a centre, or so near or so far that squares fail: shares from distances |x - v|."""
+    """The part for one record so near or so far that squares fail: shares from distances |x - v|."""
     crisp, entropic, safe_distance = model == CRISP, model == ENTROPY, _safe_distance(partial)
-    lies_on = _lies_on(partial)
 
     @compiled(part=True, reassociate=False)
     def shares_of_one(
@@ -224,16 +276,6 @@ def _extreme_shares(model: str, partial: bool) -> Any:
         powered: bool,
         k: int,
     ) -> None:
-        on_centers = 0.0
-        for i in range(clusters):
-            on_centers += lies_on(records, seen, centers, i, k)
-        if on_centers > 0.0 and not entropic:  # as most records do that a tolerance lets go there
-            lines[TOTAL, k], lines[UNIT, k] = 0.0, 0.0
-            for i in range(clusters):
-                own = lies_on(records, seen, centers, i, k) and not (crisp and lines[TOTAL, k] > 0.0)
-                shares[i, k] = 1.0 if own else 0.0
-                lines[TOTAL, k] += shares[i, k]
-            return
         smallest = np.inf
         for i in range(clusters):
             distance = safe_distance(records, seen, lines, centers, i, k)
@@ -256,20 +298,6 @@ def _extreme_shares(model: str, partial: bool) -> Any:
         lines[UNIT, k] = smallest * smallest
 
     return shares_of_one
-
-
-@cache
-def _lies_on(partial: bool) -> Any:
-    """The part that finds whether record k has all values of centre i."""
-
-    @compiled(part=True, reassociate=False)
-    def lies_on(records: Floats, seen: Floats, centers: Floats, i: int, k: int) -> bool:
-        for s in range(records.shape[0]):
-            if records[s, k] != centers[i, s] and (not partial or seen[s, k] > 0.0):
-                return False
-        return True
-
-    return lies_on
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Which records a tolerance has not brought to rest: a pass lets each of them move 30 times at most.
+"""Which records a tolerance has not brought to rest: a pass lets each of them move 300 times at most.
 
 A record is settled when one round more, in plain numpy, does not change its memberships. See tolerance.py.
 """

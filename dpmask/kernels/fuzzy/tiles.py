@@ -26,11 +26,12 @@ ROWS = 128
 _LINE = 8
 """Numbers that a processor brings from memory at once."""
 WEIGHT, FACTOR, TOLERANCE, NEAREST, FARTHEST, UNIT, RATIO, POWER, TOTAL, SCALE, OBJECTIVE = range(11)
-REACH, SIZE, MOVING, CHANGE = range(11, 15)
+REACH, SIZE, ROUND, STEP, RATE, MOVING, CHANGE = range(11, 18)
 """The lines of a tile: record weights, 0 behind the end of the block; columns / observed columns; kappa; min_i d_ik and
 max_i d_ik; the distance over which shares are taken; r_ik and powers of it for one i; sum_i q_ik; what turns shares
 into u_ik^m, times the record's weight; the record's part of J; and of records that move min(1, kappa / |p - x|),
-|x|^2 + |p|^2, whether they do, and a sum."""
+|x|^2 + |p|^2, how often they have, their last squared step, over
+the one before, whether they will move on, and a sum."""
 
 
 class Tile(NamedTuple):
