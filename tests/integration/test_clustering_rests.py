@@ -2,6 +2,7 @@
 
 import dataclasses
 import doctest
+import inspect
 import warnings
 
 import numpy as np
@@ -139,8 +140,8 @@ def test_reprs_show_no_value_of_a_record(reference):
 @pytest.mark.parametrize("name", ["FuzzyCMeans", "KMeans", "BisectingKMeans", "FuzzyCRegression"])
 def test_every_parameter_is_described_and_the_example_runs(name):
     method = getattr(dpmask, name)
-    lines = method.__doc__.splitlines()
-    assert all(f"    {field.name}" in lines for field in dataclasses.fields(method))
+    lines = inspect.getdoc(method).splitlines()
+    assert all(field.name in lines for field in dataclasses.fields(method))
     tests = doctest.DocTestFinder(recurse=False).find(method, name)
     assert tests[0].examples
     assert not any(doctest.DocTestRunner().run(test).failed for test in tests)
