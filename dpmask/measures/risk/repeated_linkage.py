@@ -22,8 +22,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpmask.engine.draws import make_key
+from dpmask.engine.draws import Subkey, make_key
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.linkage.nearest import Metric
@@ -155,7 +156,7 @@ def repeated_linkage(
     grouped = everybody.transform(in_groups)
     key, attacked = make_key(_WHO, seed=seed), asked.attacked(pairs.rows)
     chosen = sampled_positions(key.subkey("linkage"), pairs.rows, attacked)
-    few = sampled_positions(key.subkey("linkage one to one"), pairs.rows, current_limits().assigned_records)
+    few = _assigned(key.subkey("linkage one to one"), pairs.rows)
     either = None if chosen is None or few is None else np.unique(np.concatenate([chosen, few]))
     moves, records = first_pass(values or [Groups()], everybody if values else grouped, either)
     if not moves.rows:
@@ -177,6 +178,12 @@ def repeated_linkage(
         guessing=moves.rows / pairs.rows / table.rows,
         attacked=attacked,
     )
+
+
+def _assigned(key: Subkey, rows: int) -> NDArray[np.int64] | None:
+    """Who is assigned one to one: everybody of few, and of more half as many, as what that adds has an interval."""
+    most = current_limits().assigned_records
+    return sampled_positions(key, rows, most // 2) if rows > most else None
 
 
 def _repeated(columns: Sequence[str], repeated: Sequence[str]) -> tuple[str, ...]:
