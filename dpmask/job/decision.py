@@ -85,6 +85,8 @@ class Decision:
         if (name, field) == (GATE, "linkage"):
             lines += self.gate.leading_columns()
             lines += larger_groups(self.job, self.rows, broken.judged, broken.rule.limit)
+        if (name, field) == (GATE, "attacks"):
+            lines[-1:] = [found.explain() for one, found in self.measured if one.name == self.gate.undone] or lines[-1:]
         if (name, field) == (GATE, "differencing"):
             lines[-1:] = [found.explain() for one, found in self.measured if one.measure == field] or lines[-1:]
         return [*lines, _ADVICE[result.public or isinstance(result, Loss)]]

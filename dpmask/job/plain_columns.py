@@ -67,6 +67,9 @@ def _together(table: Table, sizes: dict[str, GroupSizes]) -> dict[str, str]:
     few = next(
         names[:count] for count in range(2, len(names) + 1) if are_near_unique_together(_joint(table, names[:count]))
     )
+    for name in few[-2::-1]:  # without the last one they did not
+        fewer = [one for one in few if one != name]
+        few = fewer if len(fewer) > 1 and are_near_unique_together(_joint(table, fewer)) else few
     counts = _counts(_joint(table, few))
     return {
         name: f"Together with {_listed(one for one in few if one != name)} it identifies people: {counts}."
