@@ -59,6 +59,22 @@ def test_a_sample_is_near_all(people, masked):
     assert low < whole.nearest < high
 
 
+def test_only_groups_of_those_attacked_are_compared():
+    """The same of a sample of a larger table, whose other groups are left out, as of all of it."""
+    rng = np.random.default_rng(6)
+    people = pd.DataFrame({"income": rng.lognormal(9, 1, 3000), "weight": rng.lognormal(5, 1, 3000)})
+    masked = people.assign(income=np.round(people["income"], -3), weight=people["weight"] * rng.normal(1, 0.1, 3000))
+    known = {"columns": list(people), "repeated": ["income"]}
+    whole = dpmask.risk.repeated_linkage(people, masked, **known)
+    some = dpmask.risk.repeated_linkage(people, masked, **known, sample=1500)
+    assert some.sampled
+    assert not whole.sampled
+    for name in ("nearest", "assignment"):
+        low, high = some.intervals[name]
+        assert low < getattr(whole, name) < high
+    assert whole.nearest > 3 * masked["income"].nunique() / 3000, "weights distinguish"
+
+
 def test_masking_again_links_no_more(people, masked):
     """Another key, and the row of each person there: nobody links more by it than is reported."""
     again = dpmask.Microaggregation(columns=NUMBERS, k=20).fit(people, seed=8).mask(people)

@@ -22,11 +22,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpmask.engine.draws import Subkey, make_key
+from dpmask.engine.draws import make_key
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
+from dpmask.kernels.arrays import Integers
 from dpmask.kernels.linkage.nearest import Metric
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
@@ -39,6 +39,7 @@ from dpmask.measures.risk.linkage_metrics import first_columns, first_pass, maha
 from dpmask.measures.risk.linkage_one_to_one import added_by_assignment
 from dpmask.measures.risk.linkage_values import GROUP, Groups, Values
 from dpmask.results import MORE_RISK, RATE, Headline, Interval, Risk, Term
+from dpmask.table.columns import floats
 from dpmask.table.label_sets import LabelSets
 from dpmask.table.pairs import POSITION, PRESENT, masked_name, pair
 from dpmask.table.row_keys import row_keys
@@ -152,18 +153,20 @@ def repeated_linkage(
     values = _values(as_table(original, _WHO), table, others, sets or {})
     pairs = pair(original, masked, asked.columns, _WHO, marks=True)
     everybody = pairs.select([*others, *map(masked_name, asked.columns), POSITION, PRESENT])
-    in_groups = partial(_grouped_pairs, tuple(others), again)
-    grouped = everybody.transform(in_groups)
+    in_groups = partial(_grouped_pairs, tuple(others), again, None)
     key, attacked = make_key(_WHO, seed=seed), asked.attacked(pairs.rows)
     chosen = sampled_positions(key.subkey("linkage"), pairs.rows, attacked)
-    few = _assigned(key.subkey("linkage one to one"), pairs.rows)
+    few = sampled_positions(key.subkey("linkage one to one"), pairs.rows, current_limits().assigned_records)
     either = None if chosen is None or few is None else np.unique(np.concatenate([chosen, few]))
-    moves, records = first_pass(values or [Groups()], everybody if values else grouped, either)
+    first = everybody if values else everybody.transform(in_groups)
+    moves, records = first_pass(values or [Groups()], first, either)
     if not moves.rows:
         raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
     metric = _in_groups(mahalanobis(first_columns(values), moves) if values else first_columns(values))
     records, values = records.transform(in_groups) if values else records, [*values, Groups()]
-    rows = table.select(asked.columns).transform(partial(_grouped, tuple(others), again))
+    sought = None if either is None else np.unique(np.concatenate(records.map(_numbers, "repeated: groups")))
+    rows = table.select(asked.columns).transform(partial(_grouped, tuple(others), again, sought))
+    grouped = everybody.transform(partial(_grouped_pairs, tuple(others), again, sought))
     links = linked(LinkageAttack(values, [metric], chosen), records, attacked, rows, _WHO)
     nearest = float(links.right[0]) / attacked
     added = added_by_assignment(values, metric, nearest, few, records, grouped, moves.rows / pairs.rows)
@@ -178,12 +181,6 @@ def repeated_linkage(
         guessing=moves.rows / pairs.rows / table.rows,
         attacked=attacked,
     )
-
-
-def _assigned(key: Subkey, rows: int) -> NDArray[np.int64] | None:
-    """Who is assigned one to one: everybody of few, and of more half as many, as what that adds has an interval."""
-    most = current_limits().assigned_records
-    return sampled_positions(key, rows, most // 2) if rows > most else None
 
 
 def _repeated(columns: Sequence[str], repeated: Sequence[str]) -> tuple[str, ...]:
@@ -213,21 +210,37 @@ def _in_groups(metric: Metric) -> Metric:
     )
 
 
-def _grouped(others: Sequence[str], repeated: Sequence[str], rows: Rows) -> Rows:
-    """A block's masked records with the numbers of their groups in place of the repeated columns."""
-    return rows.select(list(others)).append_column(GROUP, _groups(rows, repeated))
+def _grouped(others: Sequence[str], repeated: Sequence[str], sought: Integers | None, rows: Rows) -> Rows:
+    """A block's masked records with the numbers of their groups in place of the repeated columns.
+
+    Of groups that are not ``sought`` nobody is near to anybody who is attacked.
+    """
+    rows, groups = _sought(rows, _groups(rows, repeated), sought)
+    return rows.select(list(others)).append_column(GROUP, array_of(groups))
 
 
-def _grouped_pairs(others: Sequence[str], repeated: Sequence[str], rows: Rows) -> Rows:
+def _grouped_pairs(others: Sequence[str], repeated: Sequence[str], sought: Integers | None, rows: Rows) -> Rows:
     """The same of pairs: the released group is known."""
-    groups = _groups(rows, [masked_name(column) for column in repeated])
+    rows, groups = _sought(rows, _groups(rows, [masked_name(column) for column in repeated]), sought)
     kept = rows.select([*others, *map(masked_name, others), POSITION, PRESENT])
-    return kept.append_column(GROUP, groups).append_column(masked_name(GROUP), groups)
+    return kept.append_column(GROUP, array_of(groups)).append_column(masked_name(GROUP), array_of(groups))
 
 
-def _groups(rows: Rows, columns: Sequence[str]) -> Any:
+def _sought(rows: Rows, groups: Integers, sought: Integers | None) -> tuple[Rows, Integers]:
+    if sought is None:
+        return rows, groups
+    places = np.minimum(np.searchsorted(sought, groups), len(sought) - 1)
+    kept = np.flatnonzero(sought[places] == groups)
+    return rows.take(array_of(kept)), groups[kept]
+
+
+def _groups(rows: Rows, columns: Sequence[str]) -> Integers:
     """52 bits of a key: two of a million groups share a number with a probability of 1 in 9,000."""
-    return array_of((row_keys(rows, columns).first >> np.uint64(12)).astype(np.int64))
+    return (row_keys(rows, columns).first >> np.uint64(12)).astype(np.int64)
+
+
+def _numbers(rows: Rows) -> Integers:
+    return np.unique(floats(rows, GROUP).astype(np.int64))
 
 
 def _check(schema: Any, *, columns: Sequence[str], repeated: Sequence[str] = (), **_: object) -> None:
