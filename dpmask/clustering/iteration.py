@@ -238,32 +238,42 @@ def descend(
     decrease: float = 0.0,
     report: Callable[[HistoryPoint], None] = lambda step: None,
 ) -> Solution:
-    """Iterate one pass to a fixed point; the objective never rises from one line of the history to the next.
+    """Iterate one pass to a fixed point; an objective that falls in plain steps falls from one step to the next.
 
     ``better`` makes of v and F(v) a better next point than F(v), without a pass; acceleration works on top of either. A
     point where the objective has risen is given up for the plain step from the last one, F(v). ``better`` is given up
     for good when it has failed twice: the objective rose, or the shift did not fall to a third. With ``decrease`` the
     iteration also ends with a pass that lowers the objective by less than this share of it.
+
+    Where the objective rises in a plain step it is no guide: with a tolerance, records that begin where they are may
+    come to a worse rest with the next centres. From there on the length of the step F(v) - v has to fall instead, and
+    ``better`` fails where that rises.
     """
     history: list[HistoryPoint] = []
-    anderson, point, plain, lowest, failures = Anderson(), start, start, np.inf, 0
+    anderson, point, plain, lowest, failures, guided = Anderson(), start, start, np.inf, 0, True
     for number in range(1, passes + 1):
         image, objective = one_pass(point)
         step = HistoryPoint(number, objective, float(np.abs(image - point).max()))
         report(step)
-        if objective > lowest + _ROUNDING * abs(lowest) and not np.array_equal(point, plain):
-            anderson, point, failures = Anderson(), plain, failures + 1
-            continue
-        failures += bool(history) and step.shift > _GAIN * history[-1].shift
-        gain, plain, lowest = lowest - objective, image, objective
+        merit = objective if guided else float(np.linalg.norm(image - point))
+        if merit > lowest + _ROUNDING * abs(lowest):
+            if not np.array_equal(point, plain):
+                anderson, point, failures = Anderson(), plain, failures + 1
+                continue
+            anderson = Anderson()
+            if guided:
+                guided, failures, merit = False, 0, float(np.linalg.norm(image - point))
+        failures += guided and bool(history) and step.shift > _GAIN * history[-1].shift
+        gain = history[-1].objective - objective if history else np.inf
+        plain, lowest = image, merit
         history.append(step)
         if step.shift < shift or (decrease > 0.0 and gain < decrease * objective):
             break
         if better is not None and failures >= _FAILURES:
             anderson, better = Anderson(), None
         target = image if better is None else better(point, image)
-        point = anderson.propose(point, target, objective) if accelerate else target
-    return Solution(plain, lowest, tuple(history), history[-1].shift < shift, number)
+        point = anderson.propose(point, target, merit) if accelerate else target
+    return Solution(plain, history[-1].objective, tuple(history), history[-1].shift < shift, number)
 
 
 def corrected(model: ClusterModel, point: Floats, image: Floats, passes: int, records: Records) -> Floats:

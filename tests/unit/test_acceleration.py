@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from simple_loop import cluster, plus_plus
 
+from dpmask.clustering.iteration import descend
 from dpmask.kernels.fuzzy.acceleration import Anderson
 
 
@@ -33,6 +34,17 @@ def test_linear_problem_of_the_history_s_size_is_solved_at_once():
     for _ in range(12):
         plain = f(plain)
     assert np.linalg.norm(plain - solution) > 1.0
+
+
+@pytest.mark.parametrize("guide", [1.0, -1.0])
+def test_an_objective_that_rises_in_plain_steps_is_no_guide(guide):
+    """Plain iteration takes some 2,000 passes here, and twice as many where it steps back at each of them."""
+    f, solution, objective = quadratic([1.0, 0.5, 0.2, 0.05, 0.01])
+    found = descend(lambda x: (f(x), guide * objective(x)), np.zeros(5), 1e-9, 100)
+    assert found.converged
+    assert found.passes < 20
+    np.testing.assert_allclose(found.centers, solution, rtol=1e-6)
+    assert found.objective == found.history[-1].objective == pytest.approx(guide * objective(solution))
 
 
 def test_it_beats_plain_iteration_on_a_larger_problem():
