@@ -4,10 +4,14 @@ PYTHONPATH=tests python tests/benchmarks/bench_soak.py [--jobs 200] [--hours 0] 
 
 A driver submits job after job to a scheduler and workers that are processes of their own, as a service would; then three drivers do at once. Every job has
 another seed; it releases and verifies, and its folders are deleted. With --hours each part goes on for half of them. After each job memory of driver, scheduler and workers,
-open files and threads of the driver, files in temporary folders and tasks that the scheduler knows are counted. Growth is the slope over the second half of the jobs.
+open files and threads of the driver, files in temporary folders and tasks that the scheduler knows are counted, once each process has collected its garbage and its allocator has given back what it kept:
+what stays is held by somebody. Growth is the median slope over all pairs of jobs of the second half (Theil 1950, Sen 1968), so that one jump is no growth, with its 95 % interval:
+``verdict`` is "grows" where all of it is above the limit, "rests" where none is, "undecided" where there were too few jobs to say. What grows fails at any size.
 """
 
 import argparse
+import ctypes
+import gc
 import json
 import subprocess
 import sys
@@ -28,8 +32,10 @@ _LIMITS = {
     "files_a_job": 0.02,
     "tasks_left": 0,
 }
+_COUNTED = {"driver": 1024, "scheduler": 1024, "workers": 1024, "open": 1, "threads": 1, "files": 1}
+_NORMAL_95 = 1.96
 _DRIVER = """
-import json, os, shutil, sys, psutil
+import ctypes, gc, json, os, shutil, sys, psutil
 from dpmask.job.run import run_job
 job, address, folder = sys.argv[1:]
 me = psutil.Process()
@@ -39,6 +45,8 @@ for line in sys.stdin:
     outcome = run_job(job, settings=changes, scheduler=address, trial=True)
     assert outcome.exit_code == 0, outcome
     shutil.rmtree(here)
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     print(json.dumps({"driver": me.memory_info().rss, "open": me.num_fds(), "threads": me.num_threads()}), flush=True)
 """
 
@@ -77,12 +85,20 @@ class _Cluster:
 
     def look(self):
         """Memory of its processes, tasks that the scheduler knows, and temporary files."""
+        self.client.run(_give_back)
+        self.client.run_on_scheduler(_give_back)
         return {
             "scheduler": self.scheduler.memory_info().rss,
             "workers": sum(worker.memory_info().rss for worker in self.workers),
             "tasks": self.client.run_on_scheduler(_tasks),
             "files": sum(len(names) for _, _, names in os.walk(self.temporary)),
         }
+
+
+def _give_back():
+    """Have this process give back the memory that nothing is in."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 def _tasks(dask_scheduler):
@@ -111,20 +127,41 @@ def _soaked(cluster, job, drivers, given, places):
 
 def _report(looks, drivers, given, seconds):
     late = looks[len(looks) // 2 :]
-    growth = {name: _slope([one[name] for one in late]) / drivers for name in late[0]}
-    facts = {f"{name}_kb_a_job": growth[name] / 1024 for name in ("driver", "scheduler", "workers")}
-    facts |= {f"{name}_a_job": growth[name] for name in ("open", "threads", "files")}
+    growth = {
+        f"{name}_kb_a_job" if unit > 1 else f"{name}_a_job": _slopes([one[name] / (unit * drivers) for one in late])
+        for name, unit in _COUNTED.items()
+    }
+    facts = {name: one[1] for name, one in growth.items()}
+    facts |= {"intervals": {name: (one[0], one[2]) for name, one in growth.items()}}
+    facts["verdict"] = {name: _verdict(growth[name], limit) for name, limit in _LIMITS.items() if name in growth}
     facts |= {"tasks_left": looks[-1]["tasks"], "files_left": looks[-1]["files"]}
     facts |= {
         f"{name}_mb": [looks[0][name] >> 20, looks[-1][name] >> 20] for name in ("driver", "scheduler", "workers")
     }
     jobs, full = len(looks) * drivers, given.jobs >= FULL_JOBS
-    say(benchmark="soak", full=full, at_most=_LIMITS, drivers=drivers, jobs=jobs, seconds=seconds, **facts)
+    grows = [name for name, verdict in facts["verdict"].items() if verdict == "grows"]
+    limits = _LIMITS if full else {name: _LIMITS[name] for name in grows}
+    say(
+        benchmark="soak", full=full or bool(grows), at_most=limits, drivers=drivers, jobs=jobs, seconds=seconds, **facts
+    )
     return facts
 
 
-def _slope(values):
-    return float(np.polyfit(np.arange(len(values)), values, 1)[0]) if len(values) > 1 else 0.0
+def _slopes(values):
+    """The median of the slopes between all pairs of values, and the ends of its 95 % interval."""
+    count = len(values)
+    if count < 2:
+        return -np.inf, 0.0, np.inf
+    first, second = np.triu_indices(count, 1)
+    slopes = np.sort((np.array(values)[second] - np.array(values)[first]) / (second - first))
+    aside = int(len(slopes) / 2 - _NORMAL_95 / 2 * np.sqrt(count * (count - 1) * (2 * count + 5) / 18))
+    low, high = (slopes[aside], slopes[-1 - aside]) if aside >= 0 else (-np.inf, np.inf)
+    return float(low), float(np.median(slopes)), float(high)
+
+
+def _verdict(slopes, limit):
+    low, _, high = slopes
+    return "grows" if low > limit else "rests" if high <= limit else "undecided"
 
 
 if __name__ == "__main__":

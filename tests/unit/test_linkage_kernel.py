@@ -5,12 +5,14 @@ import time
 import numpy as np
 import pytest
 
+from dpmask.kernels.linkage import likelihood
 from dpmask.kernels.linkage.nearest import (
     BEATEN,
     Masked,
     Metric,
     as_close,
     merge_found,
+    principal,
     range_gaps,
     search,
     search_all,
@@ -294,3 +296,36 @@ def test_products_of_matrices_find_what_the_tree_finds(scale, ranges):
     assert (found == search(tree_of(one, masked, counts=times, collapse=False), one, queries, radii)).all()
     assert scale != 0.5 or (found > 0).mean() > 0.9
     assert scale != 20.0 or (found == BEATEN).mean() > 0.9
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1.0, 1e25])
+def test_axes_and_units_change_no_answer(unit):
+    """Records are turned to their longest axes, which single precision compares first, in any unit."""
+    rng = np.random.default_rng(1)
+    factors = rng.normal(size=(120, 5))
+    known = unit * (factors @ rng.normal(size=(5, 900)) + rng.normal(size=(120, 900)))
+    known[:, 7] = known[:, 8]
+    after, none = known + 0.4 * unit * rng.normal(size=known.shape), np.empty((0, 900))
+    after[:, 7] = after[:, 8]
+    plain, masked = metric(120, [], None), Masked(after, none, none)
+    axes = principal(plain, np.cov(after))
+    spread = axes.masked(masked)[0].std(axis=1)
+    assert (np.diff(spread) > -0.01 * unit).all()
+    answers = []
+    for one in (plain, axes):
+        queries = one.known(known, none)
+        radii = true_radii(one, queries, masked)
+        answers.append(search_all(one, queries, radii, masked, np.ones(900, np.int64)))
+        assert (answers[-1] == search(tree_of(one, masked, collapse=False), one, queries, radii)).all()
+    assert (answers[0] == answers[1]).all()
+    assert answers[0][[7, 8]].tolist() == [2, 2]
+
+
+def test_records_moved_far_weigh_less_among_many_points():
+    rng = np.random.default_rng(2)
+    known = rng.normal(size=(110, 3000))
+    masked = known + 0.3 * rng.normal(size=known.shape)
+    residual = likelihood.pair_moments(known, masked).covariance
+    masked[:, ::20] += 30.0 * rng.normal(size=(110, 150))
+    moved = likelihood.pair_moments(known, masked).covariance
+    assert np.trace(moved - residual) < 0.05 * np.trace(np.cov(masked) - np.cov(known))

@@ -25,9 +25,10 @@ NOTHING = 1e-24
 """A variance that is only rounding."""
 _FREEDOM = 5.0
 _ROUNDS = 10
-_ROUNDS_WIDE = 2
-"""With many points all weights are near 1, and hardly change after the first ones."""
-_TILE = 4096  # records at a time
+_ROUNDS_WIDE, _FAR = 2, 0.5
+"""With many points all weights are near 1, and change little after the first ones; if none is below this, nothing."""
+_TILE, _CELLS = 4096, 1 << 20  # records at a time, and values
+_SHOWING = WIDE  # of many points those that weights are of
 _RIDGE = 1e-6
 _SMALL_RIDGE = 1e-9
 _TINY = 1e-12
@@ -52,44 +53,74 @@ class Turn(NamedTuple):
 
 
 def pair_moments(known: Floats, masked: Floats) -> PairMoments:
-    """The moments of true pairs, columns x rows: records whose residuals are large weigh less."""
+    """The moments of true pairs, columns x rows: records whose residuals are large weigh less.
+
+    Of many points some show as well as all how far a record was moved.
+    """
     points, rows = known.shape
-    weight = np.ones(rows)
-    spread = np.cov(masked, ddof=0).reshape(points, points) if points else np.empty((0, 0))
-    found = PairMoments(np.concatenate([known.mean(axis=1), masked.mean(axis=1)]), np.empty((0, 0)), 1.0, spread)
-    rounds = 0 if not points else _ROUNDS if points < WIDE else _ROUNDS_WIDE
-    tiles = [slice(start, start + _TILE) for start in range(0, rows, _TILE)]
+    if not points:
+        return PairMoments(np.empty(0), np.empty((0, 0)), 1.0, np.empty((0, 0)))
+    weight, spread = np.ones(rows), None
+    some = np.arange(points) if points < WIDE else np.linspace(0, points - 1, _SHOWING).astype(np.int64)
+    rounds = _ROUNDS if points < WIDE else _ROUNDS_WIDE
     for number in range(rounds):
-        mean = np.concatenate([(part * weight).sum(axis=1) for part in (known, masked)]) / weight.sum()
-        covariance = np.zeros((2 * points, 2 * points))
-        for tile in tiles:  # of both before and after there is no copy but of a tile
-            rooted = _centred(known, masked, mean, tile) * np.sqrt(weight[tile])  # with itself it is half the work
-            covariance += rooted @ rooted.T
-        found = PairMoments(mean, covariance / weight.sum(), float(weight.mean()), spread)
+        mean, covariance = _weighted(known, masked, weight)
+        spread = covariance[points:, points:].copy() if spread is None else spread  # of equal weights
+        found = PairMoments(mean, covariance, float(weight.mean()), spread)
         if number + 1 < rounds:
-            slope, residual = _regression(found, np.arange(points))
-            for tile in tiles:
-                centred = _centred(known, masked, mean, tile)
-                gaps = centred[points:] - slope @ centred[:points]
-                squares = (gaps * np.linalg.solve(residual, gaps)).sum(axis=0)
-                weight[tile] = (_FREEDOM + points) / (_FREEDOM + squares)
+            weight = _weights(known, masked, found, some)
+            if points >= WIDE and weight.min(initial=1.0) > _FAR:
+                break
     return found
 
 
-def _centred(known: Floats, masked: Floats, mean: Floats, tile: slice) -> Floats:
-    return np.concatenate([known[:, tile], masked[:, tile]]) - mean[:, None]
+def _weighted(known: Floats, masked: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """The weighted mean and covariance of both, known ones first; of both there is no copy but of a tile."""
+    points, total = len(known), weight.sum()
+    mean = np.concatenate([known @ weight, masked @ weight]) / total
+    covariance, root = np.zeros((2 * points, 2 * points)), np.sqrt(weight)
+    for tile in _tiles(known, 2 * points):
+        rooted = np.empty((2 * points, tile.stop - tile.start))
+        for half, part in ((slice(points), known), (slice(points, None), masked)):
+            np.subtract(part[:, tile], mean[half, None], out=rooted[half])
+        rooted *= root[tile]
+        covariance += rooted @ rooted.T  # with itself it is half the work
+    return mean, covariance / total
+
+
+def _weights(known: Floats, masked: Floats, found: PairMoments, some: Integers) -> Floats:
+    """The weights of pairs by how far these points were moved, of a t distribution."""
+    slope, residual = _slope(found, np.arange(len(known)), some)
+    before, after = found.mean[: len(known), None], found.mean[len(known) + some, None]
+    weight = np.empty(known.shape[1])
+    for tile in _tiles(known, 2 * len(known)):
+        gaps = (masked[some, tile] - after) - slope @ (known[:, tile] - before)
+        squares = (gaps * np.linalg.solve(residual, gaps)).sum(axis=0)
+        weight[tile] = (_FREEDOM + len(some)) / (_FREEDOM + squares)
+    return weight
+
+
+def _tiles(known: Floats, columns: int) -> list[slice]:
+    """Records a tile at a time, of which so many columns stay where memory is not given back each time."""
+    rows, length = known.shape[1], min(_TILE, max(_CELLS // columns, 1))
+    return [slice(start, min(start + length, rows)) for start in range(0, rows, length)]
 
 
 def _regression(found: PairMoments, columns: Integers) -> tuple[Floats, Floats]:
     """The slope of masked points on known ones, and the covariance of what is left, with a ridge."""
-    after = columns + len(found.masked)
+    return _slope(found, columns, columns)
+
+
+def _slope(found: PairMoments, columns: Integers, moved: Integers) -> tuple[Floats, Floats]:
+    """The same of some masked points, on all of these known ones."""
+    after = moved + len(found.masked)
     before = found.covariance[np.ix_(columns, columns)]
     both = found.covariance[np.ix_(columns, after)]
     small = _SMALL_RIDGE * _mean_variance(before) + _TINY * np.eye(len(columns))
     slope: Floats = np.linalg.solve(before + small, both).T.astype(np.float64)
     rest: Floats = found.tail * (found.covariance[np.ix_(after, after)] - slope @ both)
     # a column that was left as it is counts a thousand times as much as others
-    return slope, (rest + rest.T) / 2.0 + _RIDGE * _mean_variance(np.maximum(rest, 0.0)) + _TINY * np.eye(len(columns))
+    return slope, (rest + rest.T) / 2.0 + _RIDGE * _mean_variance(np.maximum(rest, 0.0)) + _TINY * np.eye(len(moved))
 
 
 def _mean_variance(matrix: Floats) -> Floats:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpmask.kernels.arrays import Floats, Integers
+from dpmask.kernels.arrays import Flags, Floats, Integers
 from dpmask.kernels.compile import compiled, plain, read_only
 from dpmask.kernels.linkage.record_tree import DEPTH, LEAF, RecordTree, build_tree
 from dpmask.kernels.linkage.scores import Scores
@@ -28,7 +29,11 @@ _ROUNDING = 1e-12  # what rounding may add to a distance, relative to the length
 _TURNED = 1 << 10  # records that stay in the processor's cache while they are turned
 _QUERIES, _TILE = 128, 4096  # queries and records that are compared at once
 _FIRST = 8  # records by which a query is most likely beaten
-_MANY = 0.05  # the share of pairs above which one more product is less work than to compare them
+_ROUND_UP = 1.0 + 1e-6  # of radii in single precision
+_PAIRS = 512  # pairs whose gaps are in memory at once
+_QUARTER = 4
+_SHARES = (16, _QUARTER, 1)  # the shares of points by which pairs are compared roughly, one after the other
+_MANY = 0.002  # the share of pairs above which one more product is less work than to compare them
 
 
 class Masked(NamedTuple):
@@ -76,9 +81,15 @@ class Metric(NamedTuple):
 
     def masked(self, masked: Masked) -> tuple[Floats, Floats]:
         """Masked records likewise: where points are and ranges begin, and where ranges end."""
+        points, low, high = self.prepared(masked)
+        points = turned(points, self.turn)
+        return np.concatenate([points, low]) if len(self.scale) else points, high
+
+    def prepared(self, masked: Masked) -> Masked:
+        """The points and ranges that it takes of masked records, points not yet turned."""
         if self.scores is not None:
             masked = Masked(*self.scores.of_masked(*masked))
-        return self._joined(turned(self._points(masked.points), self.turn), masked.low), self._ranges(masked.high)
+        return Masked(self._points(masked.points), self._ranges(masked.low), self._ranges(masked.high))
 
     def _joined(self, points: Floats, ranges: Floats) -> Floats:
         return np.concatenate([points, self._ranges(ranges)]) if len(self.scale) else points
@@ -88,6 +99,20 @@ class Metric(NamedTuple):
 
     def _ranges(self, columns: Floats) -> Floats:
         return columns[: len(self.scale)] if self.chosen is None else columns[self.chosen[1]]
+
+
+def principal(metric: Metric, covariance: Floats) -> Metric:
+    """The same distances among many points, turned to the axes in which masked records lie, the longest one last.
+
+    Given is the covariance of the points that the metric takes of masked records. Few points are left as they are.
+    """
+    if metric.points < WIDE:
+        return metric
+    turn = np.eye(metric.points) if metric.turn is None else metric.turn
+    axes = np.linalg.eigh(turn @ covariance @ turn.T)[1].T
+    known = None if metric.known_turn is None else axes @ metric.known_turn
+    shift = None if metric.shift is None else axes @ metric.shift
+    return metric._replace(turn=axes @ turn, known_turn=known, shift=shift)
 
 
 def turned(points: Floats, turn: Floats | None) -> Floats:
@@ -188,64 +213,123 @@ def search(tree: RecordTree, metric: Metric, known: Floats, radii: Radii) -> Int
 def search_all(metric: Metric, known: Floats, radii: Radii, masked: Masked, counts: Integers) -> Integers:
     """What ``as_close`` finds among masked records, by products of matrices: for many columns.
 
-    Each masked record counts so often. A tile of them at a time is turned; who is beaten is not compared again.
+    Each masked record counts so often. A tile of them at a time is turned, as far as that is needed; who is beaten is
+    not compared again.
     """
     found = np.zeros(known.shape[1], np.int64)
     for start in range(0, len(counts), _TILE):
-        tile, left = slice(start, start + _TILE), np.flatnonzero(found != BEATEN)
-        low, high = metric.masked(Masked(*(part[:, tile] for part in masked)))
-        records = plain(low.T), plain(high.T), counts[tile]
+        part, left = slice(start, start + _TILE), np.flatnonzero(found != BEATEN)
+        tile = WideTile(metric, Masked(*(columns[:, part] for columns in masked)))
         for first in range(0, len(left), _QUERIES):
             some = left[first : first + _QUERIES]
-            queries, reach = plain(known[:, some].T), Radii(radii.inner[some], radii.outer[some])
-            found[some] = merge_found(found[some], _compared(metric, queries, reach, *records))
+            reach = Radii(radii.inner[some], radii.outer[some])
+            found[some] = merge_found(found[some], _compared(tile, known[:, some], reach, counts[part]))
     return found
 
 
-def _compared(metric: Metric, queries: Floats, radii: Radii, low: Floats, high: Floats, counts: Integers) -> Integers:
-    """What a tile of records answers to some queries, each a row of values.
+class Rough(NamedTuple):
+    """Some points of records in single precision, in a unit of their own; then the sum of their squares, and a one."""
 
-    |q - r|^2 = |q|^2 + |r|^2 - 2 q r, whose rounding is bounded, over the last quarter of the points: those most
-    informative where they are turned. Who is nearest by these may beat a query at once; who is not farther than the
-    own record by them, or by all points where these are many, is compared as everywhere.
+    points: NDArray[np.float32]
+    unit: float
+
+    def least_squares(self, queries: Floats) -> NDArray[np.float32]:
+        """The squared distances of queries and records in that unit, less what rounding may have added.
+
+        |q - r|^2 = |q|^2 + |r|^2 - 2 q r in one product of matrices, whose error is that of so many products at most.
+        """
+        count, queries = len(queries), queries / self.unit
+        kept = 1.0 - 4.0 * (count + 8) * float(np.finfo(np.float32).eps)
+        given = np.empty((queries.shape[1], count + 2), np.float32)
+        given[:, :count] = -2.0 * queries.T
+        given[:, count] = kept
+        given[:, count + 1] = kept * (queries * queries).sum(axis=0)
+        found: NDArray[np.float32] = given @ self.points
+        return found
+
+
+class WideTile:
+    """Some masked records in a metric of many points. Coordinates are computed for those who need them."""
+
+    def __init__(self, metric: Metric, masked: Masked) -> None:
+        self.metric = metric
+        self.given, self.low, self.high = metric.prepared(masked)
+        self.rows = self.given.shape[1]
+        self._last: dict[int, Rough] = {}
+        self._whole = np.empty((self.rows, metric.points))
+        self._known = np.zeros(self.rows, np.bool_)
+
+    def last(self, count: int) -> Rough:
+        """So many of the last points of all records, which tell most apart (``principal``)."""
+        if count not in self._last:
+            turn = self.metric.turn
+            points = turned(self.given, None if turn is None else turn[-count:])[-count:]
+            unit = float(np.abs(points).max(initial=0.0)) or 1.0
+            found = np.ones((count + 2, self.rows), np.float32)
+            found[:count] = points / unit
+            found[count] = ((points / unit) ** 2).sum(axis=0)
+            self._last[count] = Rough(found, unit)
+        return self._last[count]
+
+    def points(self, rows: Integers) -> Floats:
+        """All points of these records, records x points."""
+        new = np.unique(rows[~self._known[rows]])
+        if len(new):
+            self._whole[new] = turned(self.given[:, new], self.metric.turn).T
+            self._known[new] = True
+        return self._whole[rows]
+
+    def squares(self, known: Floats, queries: Integers, rows: Integers) -> Floats:
+        """The squared distances of pairs of a known record and one of the tile."""
+        metric, found = self.metric, np.empty(len(rows))
+        for start in range(0, len(rows), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            query = known[:, queries[part]]
+            gaps = self.points(rows[part]) - query[: metric.points].T
+            found[part] = (gaps * gaps).sum(axis=1)
+            if len(metric.scale):
+                ends = query[metric.points :], self.low[:, rows[part]], self.high[:, rows[part]]
+                found[part] += (range_gaps(*ends, metric.scale, metric.least, metric.cap) ** 2).sum(axis=0)
+        return found
+
+    def near(self, known: Floats, outer: Floats, share: int) -> tuple[NDArray[np.float32], Flags]:
+        """By the last points, one of so many, what squared distances are at least, queries x rows, and who is near."""
+        count = max(self.metric.points // share, 1)
+        rough = self.last(count)
+        least = rough.least_squares(known[self.metric.points - count : self.metric.points])
+        farthest = (outer / rough.unit**2 * _ROUND_UP).astype(np.float32)
+        return least, ~(least > farthest[:, None])
+
+
+def _compared(tile: WideTile, known: Floats, radii: Radii, counts: Integers) -> Integers:
+    """What a tile of records answers to some queries, columns x queries.
+
+    Pairs are compared roughly first, over few of the points, then over more. Who is nearest by a quarter of them may
+    beat a query at once; who is not farther than the own record is compared as everywhere.
     """
-    found = np.zeros(len(queries), np.int64)
-    some, every = slice(metric.points - metric.points // 4, metric.points), slice(metric.points)
-    least = _least_squares(queries[:, some], low[:, some])
-    for number, squares in enumerate(least):
-        first = np.argpartition(squares, _FIRST)[:_FIRST] if len(squares) > _FIRST else slice(None)
-        if (_squares(metric, queries[number], low[first], high[first]) < radii.inner[number]).any():
-            found[number] = BEATEN
-    left = np.flatnonzero(found != BEATEN)
-    near = ~(least[left] > radii.outer[left, None])
-    if len(left) and near.mean() > _MANY:
-        near &= ~(_least_squares(queries[left, every], low[:, every]) > radii.outer[left, None])
-    for number, rows in zip(left.tolist(), map(np.flatnonzero, near), strict=True):
-        squares = _squares(metric, queries[number], low[rows], high[rows])
-        beaten = (squares < radii.inner[number]).any()
-        found[number] = BEATEN if beaten else counts[rows][squares <= radii.outer[number]].sum()
-    return found
-
-
-def _least_squares(queries: Floats, records: Floats) -> Floats:
-    """The squared distances of queries and records, queries x records, less what rounding may have added."""
-    lengths, own = (records * records).sum(axis=1), (queries * queries).sum(axis=1)[:, None]
-    error = 4.0 * (records.shape[1] + 4) * np.finfo(float).eps
-    found: Floats = queries @ records.T
-    found *= -2.0
-    found += (1.0 - error) * lengths
-    found += (1.0 - error) * own
-    return found
-
-
-def _squares(metric: Metric, query: Floats, low: Floats, high: Floats) -> Floats:
-    """The squared distances of one query and some records, rows of values."""
-    gaps = low[:, : metric.points] - query[: metric.points]
-    squares: Floats = (gaps * gaps).sum(axis=1)
-    if high.shape[1]:
-        ends = query[metric.points :, None], low[:, metric.points :].T, high.T
-        squares += (range_gaps(*ends, metric.scale, metric.least, metric.cap) ** 2).sum(axis=0)
-    return squares
+    queries, beaten = np.arange(known.shape[1]), np.zeros(known.shape[1], np.bool_)
+    near = np.ones((len(queries), tile.rows), np.bool_)
+    for share in _SHARES:
+        least, closer = tile.near(known[:, queries], radii.outer[queries], share)
+        near &= closer
+        if np.count_nonzero(near) <= _MANY * near.size:
+            break
+        if share == _QUARTER:
+            few = min(_FIRST, tile.rows)
+            first = np.argpartition(least, few - 1, axis=1)[:, :few]
+            squares = tile.squares(known, np.repeat(queries, few), first.ravel()).reshape(-1, few)
+            lost = (squares < radii.inner[queries, None]).any(axis=1)
+            beaten[queries[lost]] = True
+            queries, near = queries[~lost], near[~lost]
+            if not len(queries):
+                break
+    place, row = np.nonzero(near)
+    query = queries[place]
+    squares = tile.squares(known, query, row)
+    beaten[query[squares < radii.inner[query]]] = True
+    ties = squares <= radii.outer[query]
+    found = np.bincount(query[ties], counts[row[ties]], known.shape[1]).astype(np.int64)
+    return np.where(beaten, BEATEN, found)
 
 
 def merge_found(left: Integers, right: Integers) -> Integers:

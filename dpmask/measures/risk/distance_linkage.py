@@ -40,7 +40,7 @@ from dpmask.engine.draws import Subkey, chosen_records, make_key
 from dpmask.engine.limits import current_limits
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.covariance import CovarianceSums
-from dpmask.kernels.linkage.nearest import Metric
+from dpmask.kernels.linkage.nearest import Metric, principal
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.kernels.warm_up import KernelUse, Task
 from dpmask.kernels.wilson import wilson
@@ -331,8 +331,11 @@ def _intruders(values: list[Values], moves: CovarianceSums, crowd: CrowdFindings
     known = [first_columns(values[:count]) for count in range(1, min(len(values), _MOST_KNOWN) + 1)]
     whole = known[-1] if len(known) == len(values) else first_columns(values)
     by_moves = mahalanobis(whole, moves)
-    jointly = whole if by_moves is whole else crowd.joint
-    return [*known, whole, by_moves, crowd.ranks or jointly, jointly]
+    spread = crowd.learnt.moments.masked
+    plain = principal(whole, spread)
+    if by_moves is whole:
+        return [*known, plain, plain, crowd.ranks or plain, plain]
+    return [*known, plain, principal(by_moves, spread), crowd.ranks or crowd.joint, crowd.joint]
 
 
 def _contributions(columns: Sequence[str], crowd: CrowdFindings, present: float) -> dict[str, float]:

@@ -21,7 +21,7 @@ from dpmask.kernels.linkage.likelihood import (
     likelihood_ratio,
     pair_moments,
 )
-from dpmask.kernels.linkage.nearest import WIDE, Masked, Metric, range_gaps
+from dpmask.kernels.linkage.nearest import WIDE, Masked, Metric, principal, range_gaps
 from dpmask.lake.reading import Rows
 from dpmask.measures.risk.linkage_attack import Pairs, chosen_rows, pairs_of, slices
 from dpmask.measures.risk.linkage_values import Points, Values
@@ -154,7 +154,8 @@ def joint(values: Sequence[Values], learnt: Learnt, columns: Sequence[int]) -> M
     if not len(points):
         return metric
     turn = likelihood_ratio(learnt.moments, points)
-    return metric._replace(turn=turn.masked, known_turn=turn.known, shift=turn.shift)
+    metric = metric._replace(turn=turn.masked, known_turn=turn.known, shift=turn.shift)
+    return principal(metric, learnt.moments.masked[np.ix_(points, points)])
 
 
 def least_gaps(least: Floats, cap: Floats, weights: Floats) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.covariance import CovarianceSums
 from dpmask.kernels.linkage.likelihood import CERTAIN, agreement_weight, gap_weight, likelihood_ratio, pair_moments
-from dpmask.kernels.linkage.nearest import Masked, Metric, range_gaps
+from dpmask.kernels.linkage.nearest import Masked, Metric, principal, range_gaps
 from dpmask.kernels.linkage.scores import Scores, curve, zero_pattern
 from dpmask.kernels.zeros import MANY_ZEROS
 from dpmask.measures.risk.linkage_attack import Pairs
@@ -49,8 +49,9 @@ def by_ranks(values: Sequence[Values], pairs: Pairs, moves: CovarianceSums, lear
     metric = Metric(len(points), None, scale * weights, least, cap * weights, scores=scores)
     if not len(points):
         return metric
-    turn = likelihood_ratio(pair_moments(points, masked.points), np.arange(len(points)))
-    return metric._replace(turn=turn.masked, known_turn=turn.known, shift=turn.shift)
+    moments = pair_moments(points, masked.points)
+    turn = likelihood_ratio(moments, np.arange(len(points)))
+    return principal(metric._replace(turn=turn.masked, known_turn=turn.known, shift=turn.shift), moments.masked)
 
 
 def _scores(values: Sequence[Values], pairs: Pairs) -> Scores | None:

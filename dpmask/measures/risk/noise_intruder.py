@@ -100,11 +100,15 @@ def linked_by_filters(
 
 
 def _linked(estimates: Floats, records: Floats, asked: _AttackedPersons, found: NoisyValues, sd: Floats) -> FilterLinks:
-    gaps = np.abs(estimates - found.known) * found.unit / sd[:, None]
-    close = np.array([(gaps <= percent / 100).sum() for percent in PERCENTS], np.int64)
-    none = np.empty((0, records.shape[1]))
-    near = as_close(_metric(records), asked.known, asked.radii, Masked(records, none, none), collapse=False)
-    return FilterLinks(float((gaps**2).sum()), close, near)
+    return FilterLinks(*_misses(estimates, found, sd), near)
+
+
+def _misses(estimates: Floats, found: NoisyValues, sd: Floats) -> tuple[float, NDArray[np.int64]]:
+    """The squared errors of estimates in units of sd, and how many are disclosed at each width."""
+    gaps = np.abs(estimates - found.known)
+    gaps *= found.unit / sd[:, None]
+    close = np.array([np.count_nonzero(gaps <= percent / 100) for percent in PERCENTS], np.int64)
+    return float(np.vdot(gaps, gaps)), close
 
 
 def merge_filter_links(left: list[FilterLinks], right: list[FilterLinks]) -> list[FilterLinks]:
