@@ -12,6 +12,7 @@ from conftest import write_lake
 import dpmask
 from dpmask.measures.risk.exposure import exposure
 from dpmask.report.numbers import FIELDS, csv_of
+from dpmask.table.table import as_table
 
 COLUMNS = ["age", "region", "net"]
 
@@ -131,3 +132,19 @@ def test_texts_that_a_spreadsheet_would_obey():
     assert frame["name"].tolist() == ["'=cmd()", "'=cmd()", "'+x", "'+x"]
     assert frame["part"].tolist()[-1] == "'@y"
     assert frame["value"].tolist()[-2:] == [-0.5, 0.5]
+
+
+def test_single_columns_of_many_are_ranked_as_one_by_one(monkeypatch):
+    """By their order, where all are numbers; and by every distance."""
+    rng = np.random.default_rng(3)
+    names = [f"v{number}" for number in range(110)]
+    values = rng.lognormal(size=(500, 5)) @ rng.lognormal(size=(5, 110))
+    values[:, 3] = np.round(values[:, 3])
+    original = pd.DataFrame(values, columns=names)
+    masked = dpmask.NoiseAddition(columns=names, scale=0.3).fit(original, seed=1).mask(original)
+    tables = [as_table(one, "test") for one in (original, masked)]
+    linkage = dpmask.risk.distance_linkage(original, masked, columns=names)
+    found = exposure(*tables, columns=names, linkage=linkage)
+    monkeypatch.setattr("dpmask.measures.risk.exposure._single_points", lambda *_: None)
+    assert exposure(*tables, columns=names, linkage=linkage) == found
+    assert found.records

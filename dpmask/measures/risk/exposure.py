@@ -20,7 +20,7 @@ import numpy as np
 
 from dpmask.engine.draws import make_key
 from dpmask.kernels.arrays import Floats, Integers
-from dpmask.kernels.linkage.nearest import Masked, Metric, Radii, range_gaps, true_radii
+from dpmask.kernels.linkage.nearest import WIDE, Masked, Metric, Radii, own_radii, range_gaps, true_radii
 from dpmask.measures.risk.distance_linkage import LinkageRisk, sampled_positions
 from dpmask.measures.risk.exposed import ExposedRecord, Exposure, GivenAway, KnownColumn
 from dpmask.measures.risk.given_away import given_away
@@ -36,6 +36,7 @@ _STEPS = 8
 """Columns that are learnt one by one; the rest is learnt at once."""
 _EXPLAINED = 12
 """Records that are explained: of equally likely links those that take fewest columns."""
+_SINGLE = Metric(1, None, *np.empty((3, 0)))
 _SHORT_LIST = 12
 """Of more columns than these, the next one is looked for among so many, the most informative by themselves."""
 
@@ -110,7 +111,9 @@ def _looked(
     there = slice(None) if sampled is None else np.flatnonzero(np.isin(crowd.positions, sampled))
     sample = _at(crowd.pairs, there)
     places = np.flatnonzero(np.isin(crowd.positions, list(chances)))
-    search = _NarrowingColumn(values, learnt, _at(crowd.pairs, places), some_pairs(sample, CROWD).masked, {})
+    rows = some_pairs(sample, CROWD).masked
+    points = _single_points(values, learnt, rows)
+    search = _NarrowingColumn(values, learnt, _at(crowd.pairs, places), rows, {}, points)
     orders = [search.order(number) for number in range(len(places))]
     positions = crowd.positions[places]
     keys = [(-chances[int(at)], one.enough, int(at)) for at, one in zip(positions, orders, strict=True)]
@@ -121,6 +124,12 @@ def _looked(
         tuple(orders[number].columns for number in kept),
         given_away(values, sample, sought),
     )
+
+
+def _single_points(values: Sequence[Values], learnt: Learnt | None, rows: Masked) -> _SinglePoints | None:
+    if len(values) < WIDE or len(rows.points) < len(values):
+        return None
+    return _SinglePoints.of([by_some(values, learnt, (column,)) for column in range(len(values))], rows.points)
 
 
 def _at(pairs: Pairs, places: Integers | slice) -> Pairs:
@@ -134,6 +143,38 @@ class _Order(NamedTuple):
     enough: int
 
 
+class _SinglePoints(NamedTuple):
+    """Rows of points, each compared by itself: in its metric, in order."""
+
+    turn: Floats  # of each point, of masked and of known values, and what is added to the latter
+    known_turn: Floats
+    shift: Floats
+    rows: Floats  # points x rows
+    means: Floats
+    variances: Floats
+
+    @classmethod
+    def of(cls, metrics: Sequence[Metric], rows: Floats) -> _SinglePoints:
+        """From the metric of each point alone."""
+        turn = np.array([1.0 if one.turn is None else one.turn.item() for one in metrics])
+        known = [
+            way if one.known_turn is None else one.known_turn.item() for one, way in zip(metrics, turn, strict=True)
+        ]
+        shift = np.array([0.0 if one.shift is None else one.shift.item() for one in metrics])
+        ordered = np.sort(turn[:, None] * rows, axis=1)
+        return cls(turn, np.array(known), shift, ordered, ordered.mean(axis=1), ordered.var(axis=1))
+
+    def left(self, record: Pairs) -> list[tuple[int, float]]:
+        """For each point how many rows fit a record as well as its own, and how near that is, beside others."""
+        known = self.known_turn * record.points[:, 0] + self.shift
+        own, none = self.turn * record.masked.points[:, 0], np.empty((0, len(known)))
+        outer = own_radii(_SINGLE, known[None], own[None], none).outer
+        reach, means = np.sqrt(outer), np.maximum((known - self.means) ** 2 + self.variances, 1e-300)
+        ends = zip(self.rows, known - reach, known + reach, strict=True)
+        counts = [int(row.searchsorted(high, "right") - row.searchsorted(low)) for row, low, high in ends]
+        return list(zip(counts, (outer / means).tolist(), strict=True))
+
+
 class _NarrowingColumn(NamedTuple):
     """Looks for the column that narrows a record's rows most, among few of them."""
 
@@ -143,6 +184,8 @@ class _NarrowingColumn(NamedTuple):
     rows: Masked
     metrics: dict[tuple[int, ...], Metric]
     """Those that were needed before."""
+    points: _SinglePoints | None
+    """Where all columns are points, and many."""
 
     def order(self, number: int) -> _Order:
         """The columns of one record, at most so many as are learnt one by one."""
@@ -163,7 +206,7 @@ class _NarrowingColumn(NamedTuple):
 
     def _by_adding(self, number: int) -> tuple[list[int], list[int]]:
         """From the most informative column up."""
-        left = {column: self._left(number, (column,)) for column in range(len(self.values))}
+        left = self._alone(number)
         others = sorted(left, key=lambda column: (*left[column], column))[:_SHORT_LIST]
         chosen = [others.pop(0)]
         rows = [left[chosen[0]][0]]
@@ -173,6 +216,12 @@ class _NarrowingColumn(NamedTuple):
             others.remove(chosen[-1])
             rows.append(left[chosen[-1]][0])
         return chosen, rows
+
+    def _alone(self, number: int) -> dict[int, tuple[int, float]]:
+        """What ``_left`` finds of each column by itself: of points by their order, as there are many."""
+        if self.points is None:
+            return {column: self._left(number, (column,)) for column in range(len(self.values))}
+        return dict(enumerate(self.points.left(_at(self.records, np.array([number])))))
 
     def _left(self, number: int, columns: tuple[int, ...]) -> tuple[int, float]:
         """How many rows fit as well as the own; and how near the own is to the record, beside others."""
