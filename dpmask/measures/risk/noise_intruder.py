@@ -100,6 +100,8 @@ def linked_by_filters(
 
 
 def _linked(estimates: Floats, records: Floats, asked: _AttackedPersons, found: NoisyValues, sd: Floats) -> FilterLinks:
+    none = np.empty((0, records.shape[1]))
+    near = as_close(_metric(records), asked.known, asked.radii, Masked(records, none, none), collapse=False)
     return FilterLinks(*_misses(estimates, found, sd), near)
 
 
