@@ -260,7 +260,7 @@ class WideTile:
         self._known = np.zeros(self.rows, np.bool_)
 
     def last(self, count: int) -> Rough:
-        """So many of the last points of all records, which tell most apart (``principal``)."""
+        """So many of the last points of all records, which separate records most (``principal``)."""
         if count not in self._last:
             turn = self.metric.turn
             points = turned(self.given, None if turn is None else turn[-count:])[-count:]
