@@ -121,7 +121,8 @@ def _seen(release: str, register: Lake, paired_by: str, block_rows: int) -> _See
     if paired_by == POSITION and manifest["order"] != "input":
         raise JobError(f"--paired-by {POSITION}: the release is not in the order of the source. {_HOW}")
     lake, joined = read_lake(release, block_rows=block_rows), intervals_of(manifest)
-    roles = {one["name"]: one["role"] for one in manifest["schema"] if one["role"] != "plain"}
+    masked = {name for method in _methods(manifest) for name in method.masks}  # plain ones, too, as in the gate
+    roles = {one["name"]: one["role"] for one in manifest["schema"] if one["role"] != "plain" or one["name"] in masked}
     roles |= {one.column: roles[one.low] for one in joined if one.low in roles}
     schema = schema_with_intervals(lake.schema, joined)
     columns = comparable_columns([name for name in schema.names if name in roles], register, schema)

@@ -56,11 +56,16 @@ def _problem(job: Job, name: str, before: Any, after: Any) -> str | None:
             return f"{_NAMES[role]} that no step masks."
         return f"is {kind}, whose values the gate cannot count." if is_nested(kind) else None
     if name not in before.names:
-        apart = role in _AT_RISK and job.origin(name) not in after.names
+        apart = is_at_risk(job, name) and job.origin(name) not in after.names
         return _apart(job, name, after) if apart else None
     if not _attackable(before.field(name).type, kind):
         return f"is masked, but the gate has no attack on {before.field(name).type} released as {kind}."
     return None
+
+
+def is_at_risk(job: Job, column: str) -> bool:
+    """Whether an intruder knows a column: by its role, or as it is masked, which nobody does to a harmless one."""
+    return job.role(column) in _AT_RISK or (job.role(column) == "plain" and is_masked(job, column))
 
 
 def _apart(job: Job, name: str, after: Any) -> str:
@@ -146,7 +151,7 @@ def gate_measures(job: Job, original: Table, after: Any, own: Sequence[MeasureRe
 
 def attacked_columns(job: Job, original: Table, after: Any) -> list[str]:
     """What the strongest intruder knows: released columns that are at risk and whose values differ."""
-    at_risk = [name for name in released_columns(job, after) if job.role(name) in _AT_RISK]
+    at_risk = [name for name in released_columns(job, after) if is_at_risk(job, name)]
     return comparable_columns(at_risk, original, after)
 
 

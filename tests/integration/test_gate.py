@@ -171,3 +171,14 @@ def test_nothing_else_may_be_called_gate(lake):
     ended = lake.run(**changed(measure=[{"measure": "il1s", "columns": ["age"], "as": "gate"}]))
     assert ended.code == 2
     assert "'gate' is what the gate is called" in ended.err
+
+
+def test_a_masked_column_is_attacked_whatever_its_role(lake):
+    """Means of two: who declares them plain is told what one is told who declares them sensitive."""
+    said = {"mask": [{"method": "microaggregation", "columns": ["age", "income"], "k": 2}], "policy": []}
+    columns = {"identifier": COLUMNS["identifier"], "plain": ["age", "income", "region"]}
+    ended = lake.run("--json", **changed(**said, columns=columns))
+    assert ended.code == 3
+    gate = ended.json["measures"][-1]["values"]
+    assert gate["columns"] == ["age", "income"]
+    assert gate["linkage"] > 0.2

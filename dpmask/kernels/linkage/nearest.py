@@ -82,8 +82,7 @@ class Metric(NamedTuple):
     def masked(self, masked: Masked) -> tuple[Floats, Floats]:
         """Masked records likewise: where points are and ranges begin, and where ranges end."""
         points, low, high = self.prepared(masked)
-        points = turned(points, self.turn)
-        return np.concatenate([points, low]) if len(self.scale) else points, high
+        return turned_beside(points, self.turn, low), high
 
     def prepared(self, masked: Masked) -> Masked:
         """The points and ranges that it takes of masked records, points not yet turned."""
@@ -95,10 +94,15 @@ class Metric(NamedTuple):
         return np.concatenate([points, self._ranges(ranges)]) if len(self.scale) else points
 
     def _points(self, columns: Floats) -> Floats:
-        return columns[: self.points] if self.chosen is None else columns[self.chosen[0]]
+        return columns[: self.points] if self.chosen is None else _some(columns, self.chosen[0])
 
     def _ranges(self, columns: Floats) -> Floats:
-        return columns[: len(self.scale)] if self.chosen is None else columns[self.chosen[1]]
+        return columns[: len(self.scale)] if self.chosen is None else _some(columns, self.chosen[1])
+
+
+def _some(columns: Floats, places: Integers) -> Floats:
+    """The columns at these places, which are in order; all of them are not copied."""
+    return columns if len(places) == len(columns) else columns[places]
 
 
 def principal(metric: Metric, covariance: Floats) -> Metric:
@@ -123,6 +127,18 @@ def turned(points: Floats, turn: Floats | None) -> Floats:
         return turn @ points  # rounding may separate equal records: radii have room for it
     found = np.zeros((len(turn), points.shape[1]))
     _turn(read_only(points), read_only(turn), found)
+    return found
+
+
+def turned_beside(points: Floats, turn: Floats | None, ranges: Floats) -> Floats:
+    """Turned points, and ranges below them, in one array that is written once."""
+    if not len(ranges):
+        return turned(points, turn)
+    if turn is None or len(points) >= WIDE:
+        return np.concatenate([turned(points, turn), ranges])
+    found = np.zeros((len(turn) + len(ranges), points.shape[1]))
+    _turn(read_only(points), read_only(turn), found[: len(turn)])
+    found[len(turn) :] = ranges
     return found
 
 
