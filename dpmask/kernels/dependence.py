@@ -30,7 +30,7 @@ def neighbours(values: Floats, *, ordered: bool) -> Neighbours:
     None where fewer than half of the codes are equal to the next one: such a column names records.
     """
     order = np.argsort(values, kind="stable")
-    equal = np.diff(values[order]) == 0
+    equal = values[order[1:]] == values[order[:-1]]  # of missing values, which are minus infinity, no difference
     return Neighbours(order, np.full(len(equal), True) if ordered else equal & (equal.mean() >= _MOST_EQUAL))
 
 
@@ -58,7 +58,7 @@ def explained_categories(near: Neighbours, codes: Floats) -> Floats:
     for number, column in enumerate(codes):
         sizes = np.unique(column, return_counts=True)[1]
         any_two = 1.0 - (sizes * (sizes - 1.0)).sum() / (count * (count - 1.0))
-        differ = (np.diff(column[near.order]) != 0)[near.compared]
+        differ = (column[near.order[1:]] != column[near.order[:-1]])[near.compared]
         found[number] = 1.0 - float(differ.mean()) / any_two if any_two and len(differ) else 0.0
     return found
 

@@ -83,3 +83,11 @@ def test_only_what_a_sum_needs_is_named():
     total = 2 * columns[1] - columns[3] + 0.01 * rng.normal(size=300)
     assert needed_for(columns, total, 0.99) == [1, 3]
     assert needed_for(columns[:3], total, 0.99) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_missing_values_are_a_value_of_their_own():
+    """A column that is missing where the masked one is, and tells it elsewhere."""
+    values = np.where(np.arange(600) % 5 == 0, -np.inf, np.random.default_rng(1).normal(size=600))
+    assert told_of_numbers(neighbours(values * 2, ordered=True), values[None])[0] > 0.95
+    assert told_of_categories(neighbours(values, ordered=True), np.isinf(values)[None].astype(float))[0] > 0.95
