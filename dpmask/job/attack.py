@@ -19,7 +19,7 @@ from dpmask.job.attacks import (
     repeated_columns,
 )
 from dpmask.job.evaluate import POSITION, Pairing, intervals_of, label_sets_of, manifest_of, pair_lakes
-from dpmask.job.gate import comparable_columns
+from dpmask.job.gate import comparable_columns, is_renamed
 from dpmask.job.measures import takers
 from dpmask.job.several_releases import PairedRelease, several_attacks
 from dpmask.lake.access import require_access
@@ -125,7 +125,10 @@ def _seen(release: str, register: Lake, paired_by: str, block_rows: int) -> _See
     roles = {one["name"]: one["role"] for one in manifest["schema"] if one["role"] != "plain" or one["name"] in masked}
     roles |= {one.column: roles[one.low] for one in joined if one.low in roles}
     schema = schema_with_intervals(lake.schema, joined)
-    columns = comparable_columns([name for name in schema.names if name in roles], register, schema)
+    known = [name for name in schema.names if name in roles]
+    plain = [name for name in known if roles[name] == "plain"]
+    renamed = {name for name in plain if is_renamed(_methods(manifest), name, register.schema, schema)}
+    columns = comparable_columns([name for name in known if name not in renamed], register, schema)
     if not columns:
         raise InputError(f"The register has none of the columns of {release} that are at risk ({', '.join(roles)}).")
     read = [name for method in _methods(manifest) for name in method.reads if name not in method.masks]

@@ -11,6 +11,7 @@ from dpmask.job.plain_columns import is_masked
 from dpmask.kernels.moments import Moments, column_moments, merge_moments
 from dpmask.lake.footers import is_empty_range
 from dpmask.lake.reading import Rows
+from dpmask.masking.method import Method
 from dpmask.measures.measure import MeasureRequest
 from dpmask.release.gate import GATE, GateRisk, attacked_by_gate, gate_risk
 from dpmask.table.columns import is_category, is_nested, is_numeric
@@ -151,8 +152,18 @@ def gate_measures(job: Job, original: Table, after: Any, own: Sequence[MeasureRe
 
 def attacked_columns(job: Job, original: Table, after: Any) -> list[str]:
     """What the strongest intruder knows: released columns that are at risk and whose values differ."""
+    schemas = original.masked_schema, after
     at_risk = [name for name in released_columns(job, after) if is_at_risk(job, name)]
-    return comparable_columns(at_risk, original, after)
+    renamed = {name for name in at_risk if job.role(name) == "plain" and is_renamed(job.methods, name, *schemas)}
+    return comparable_columns([name for name in at_risk if name not in renamed], original, after)
+
+
+def is_renamed(methods: Sequence[Method[Any]], name: str, before: Any, after: Any) -> bool:
+    """Whether a number became a text that stands for no set of values, such as a pseudonym."""
+    if name not in before.names or not is_category(after.field(name).type):
+        return False
+    generalised = any(name in one for method in methods for one in method.required_groups)
+    return is_ordered(before.field(name).type) and not generalised
 
 
 def comparable_columns(names: Sequence[str], original: Table, after: Any) -> list[str]:

@@ -182,3 +182,11 @@ def test_a_masked_column_is_attacked_whatever_its_role(lake):
     gate = ended.json["measures"][-1]["values"]
     assert gate["columns"] == ["age", "income"]
     assert gate["linkage"] > 0.2
+
+
+def test_pseudonyms_of_plain_numbers_are_not_compared_with_them(lake):
+    said = {"mask": [*MASK, {"method": "pseudonyms", "columns": ["id"]}], "policy": ["gate.linkage <= 1"]}
+    columns = {"identifier": [*COLUMNS["identifier"][1:], "region"], "plain": ["id"]}
+    ended = lake.run("--json", **changed(**said, columns=COLUMNS | columns | {"sensitive": ["income"]}))
+    assert ended.code == 0, ended.err
+    assert ended.json["measures"][-1]["values"]["columns"] == ["age", "income"]

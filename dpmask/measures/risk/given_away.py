@@ -10,7 +10,7 @@ from dpmask.kernels.arrays import Flags, Floats
 from dpmask.kernels.linkage.nearest import Masked
 from dpmask.measures.risk.exposed import GivenAway
 from dpmask.measures.risk.linkage_attack import Pairs
-from dpmask.measures.risk.linkage_values import Categories, Points, Ranges, RepeatedGroups, Values
+from dpmask.measures.risk.linkage_values import Categories, GroupNumbers, Points, Ranges, Values
 
 _NEAR = 0.05  # standard deviations
 
@@ -40,7 +40,7 @@ def _readable(one: Values, pairs: Pairs, point: int, at: int) -> Flags:
     if isinstance(one, Points):
         return np.abs(_in_original_units(one, pairs.masked.points[point]) - pairs.points[point]) <= _NEAR
     known, low, high = pairs.ranges[at], pairs.masked.low[at], pairs.masked.high[at]
-    if isinstance(one, Categories | RepeatedGroups):
+    if isinstance(one, Categories | GroupNumbers):
         return (low == high) & (low == known)
     if one.masked is not None:
         inside = np.abs(_in_original_units(one, low) - known) <= _NEAR

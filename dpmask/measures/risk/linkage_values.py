@@ -197,7 +197,7 @@ def _hashed(value: str) -> float:
 
 
 @dataclass(frozen=True)
-class RepeatedGroups:
+class GroupNumbers:
     """Numbers of groups that are known for certain: nobody is in another one."""
 
     column: str = GROUP
@@ -214,7 +214,7 @@ class RepeatedGroups:
         return [(groups, groups)]
 
 
-Values = Points | Ranges | Categories | RepeatedGroups
+Values = Points | Ranges | Categories | GroupNumbers
 
 
 def categories(column: str, sets: Mapping[str, Sequence[object] | None], who: str) -> Categories:

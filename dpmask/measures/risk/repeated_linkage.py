@@ -37,7 +37,7 @@ from dpmask.measures.risk.distance_linkage import DistanceLinkage, check_columns
 from dpmask.measures.risk.linkage_attack import LinkageAttack, linked
 from dpmask.measures.risk.linkage_metrics import first_columns, first_pass, mahalanobis
 from dpmask.measures.risk.linkage_one_to_one import added_by_assignment
-from dpmask.measures.risk.linkage_values import GROUP, RepeatedGroups, Values
+from dpmask.measures.risk.linkage_values import GROUP, GroupNumbers, Values
 from dpmask.results import MORE_RISK, RATE, Headline, Interval, Risk, Term
 from dpmask.table.columns import floats
 from dpmask.table.label_sets import LabelSets
@@ -159,11 +159,11 @@ def repeated_linkage(
     few = sampled_positions(key.subkey("linkage one to one"), pairs.rows, current_limits().assigned_records)
     either = None if chosen is None or few is None else np.unique(np.concatenate([chosen, few]))
     first = everybody if values else everybody.transform(in_groups)
-    moves, records = first_pass(values or [RepeatedGroups()], first, either)
+    moves, records = first_pass(values or [GroupNumbers()], first, either)
     if not moves.rows:
         raise InputError(f"{_WHO}: no record of the original is in the masked table. Give both the same index.")
     metric = _in_groups(mahalanobis(first_columns(values), moves) if values else first_columns(values))
-    records, values = records.transform(in_groups) if values else records, [*values, RepeatedGroups()]
+    records, values = records.transform(in_groups) if values else records, [*values, GroupNumbers()]
     sought = None if either is None else np.unique(np.concatenate(records.map(_numbers, "repeated: groups")))
     rows = table.select(asked.columns).transform(partial(_grouped, tuple(others), again, sought))
     grouped = everybody.transform(partial(_grouped_pairs, tuple(others), again, sought))
@@ -204,7 +204,7 @@ def _values(
 
 def _in_groups(metric: Metric) -> Metric:
     """The metric with groups as one more range."""
-    scale, least, cap = (np.array([one]) for one in RepeatedGroups().rulers[0])
+    scale, least, cap = (np.array([one]) for one in GroupNumbers().rulers[0])
     return metric._replace(
         scale=np.append(metric.scale, scale), least=np.append(metric.least, least), cap=np.append(metric.cap, cap)
     )
