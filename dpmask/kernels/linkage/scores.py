@@ -87,8 +87,10 @@ class Scores(NamedTuple):
 
 
 def _scored(curves: tuple[RankCurve | None, ...], points: Floats, ranges: Floats) -> Floats:
-    each = zip(curves, [*points, *ranges], strict=True)
-    return stacked([values if way is None else way.of(values) for way, values in each], points.shape[1])
+    found = np.empty((len(curves), points.shape[1]))
+    for place, (way, values) in enumerate(zip(curves, [*points, *ranges], strict=True)):
+        found[place] = values if way is None else way.of(values)
+    return found
 
 
 def zero_pattern(

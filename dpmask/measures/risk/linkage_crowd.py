@@ -82,6 +82,8 @@ def joined_crowd(parts: Sequence[Crowd]) -> Crowd:
     positions = np.concatenate([one.positions for one in parts])
     order = np.argsort(positions)
     points, ranges, masked = zip(*(one.pairs for one in parts), strict=True)
+    if len(parts) == 1 and (np.diff(order) > 0).all():
+        return parts[0]
     columns = [np.concatenate(some, axis=1)[:, order] for some in (points, ranges, *zip(*masked, strict=True))]
     return Crowd(positions[order], Pairs(columns[0], columns[1], Masked(*columns[2:])))
 

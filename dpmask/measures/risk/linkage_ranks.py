@@ -58,7 +58,7 @@ def _scores(values: Sequence[Values], pairs: Pairs) -> Scores | None:
     """Numbers by the curves of their samples in both files; None without any."""
     zeros = _zeros(values)
     there = np.where(pairs.masked.low == pairs.masked.high, pairs.masked.low, np.nan)  # a missing value is any
-    known, masked = (np.concatenate(both) for both in ((pairs.points, pairs.ranges), (pairs.masked.points, there)))
+    known, masked = [*pairs.points, *pairs.ranges], [*pairs.masked.points, *there]
     curves = [
         (curve(one), curve(other)) if not np.isnan(zero) else (None, None)
         for one, other, zero in zip(known, masked, zeros[0], strict=True)
@@ -66,7 +66,10 @@ def _scores(values: Sequence[Values], pairs: Pairs) -> Scores | None:
     before, after = zip(*((None, None) if None in both else both for both in curves), strict=True)
     if not any(before):
         return None
-    was, still = (some == zero[:, None] for some, zero in zip((known, masked), zeros, strict=True))
+    was, still = (
+        np.array([one == zero for one, zero in zip(some, ends, strict=True)])
+        for some, ends in zip((known, masked), zeros, strict=True)
+    )
     return Scores(before, after, zero_pattern(was, still, zeros, MANY_ZEROS, _LOST))
 
 
