@@ -152,7 +152,7 @@ def _csv_file(listing: Listing, listed: ListedFile, dialect: csv.Dialect) -> Dat
 
 def _parquet_files(listing: Listing, listed: Sequence[ListedFile], filtered: Sequence[str]) -> Iterator[DataFile]:
     places = [Place(one.url) if one.url else listing.root / one.name for one in listed]
-    for place, one, footer in zip(places, listed, _footers(places, [one.size for one in listed]), strict=True):
+    for place, one, footer in zip(places, listed, _footers_of(listing, places, listed), strict=True):
         try:
             metadata = pq.read_metadata(pa.BufferReader(footer))
             given = metadata.schema.to_arrow_schema()
@@ -253,6 +253,16 @@ def _check_names(place: Place, names: list[str]) -> None:
                 f"{place.url}: a column cannot be called '{printable(name, 80)}'. Rename it: up to {_LONGEST_NAME} "
                 "characters, no line breaks, no control characters."
             )
+
+
+def _footers_of(listing: Listing, places: Sequence[Place], listed: Sequence[ListedFile]) -> list[bytes]:
+    try:
+        return _footers(places, [one.size for one in listed])
+    except InputError as error:
+        if listing.log is None:
+            raise
+        advice = "The table's log names it; it may have been vacuumed. Read a version whose files are there."
+        raise InputError(f"{error} {advice}") from None
 
 
 def _footers(places: Sequence[Place], sizes: Sequence[int]) -> list[bytes]:

@@ -76,6 +76,10 @@ def test_a_delta_table_is_what_its_log_says(delta):
     assert ids(dpmask.read_lake(delta, version=1)) == list(range(300))
     with pytest.raises(InputError, match="the Delta Lake table has no version 9, or no longer"):
         dpmask.read_lake(delta, version=9)
+    DeltaTable(delta).vacuum(0, enforce_retention_duration=False, dry_run=False)
+    assert ids(dpmask.read_lake(delta)) == sorted(expected["id"].to_pylist())
+    with pytest.raises(InputError, match=r"does not exist\. The table's log names it; it may have been vacuumed"):
+        dpmask.read_lake(delta, version=0)
 
 
 def test_a_filter_chooses_files_of_a_delta_table(delta):
