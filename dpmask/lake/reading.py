@@ -170,7 +170,7 @@ def _slice(file: Any, piece: Piece, columns: list[str]) -> Rows:
     """Some rows of a row group that is larger than a block, without holding all of it decoded."""
     end = piece.start + piece.rows
     seen, kept = 0, []
-    for batch in file.iter_batches(_BATCH, row_groups=[piece.group], columns=columns, use_threads=False):
+    for batch in file.iter_batches(min(_BATCH, end), row_groups=[piece.group], columns=columns, use_threads=False):
         low, high = max(piece.start - seen, 0), min(end - seen, batch.num_rows)
         if low < high:
             kept.append(batch.slice(low, high - low))
