@@ -87,7 +87,7 @@ def test_only_what_a_sum_needs_is_named():
 
 @pytest.mark.filterwarnings("error")
 def test_missing_values_are_a_value_of_their_own():
-    """A column that is missing where the masked one is, and tells it elsewhere."""
+    """A column that is missing where the masked one is, and gives it away elsewhere."""
     values = np.where(np.arange(600) % 5 == 0, -np.inf, np.random.default_rng(1).normal(size=600))
-    assert told_of_numbers(neighbours(values * 2, ordered=True), values[None])[0] > 0.95
-    assert told_of_categories(neighbours(values, ordered=True), np.isinf(values)[None].astype(float))[0] > 0.95
+    assert explained_numbers(neighbours(values * 2, ordered=True), values[None])[0] > 0.95
+    assert explained_categories(neighbours(values, ordered=True), np.isinf(values)[None].astype(float))[0] > 0.95
