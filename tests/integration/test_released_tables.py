@@ -239,7 +239,7 @@ def test_values_and_types_without_a_name_are_refused(place):
     place.lake(table.append_column("a b", pa.array(np.zeros(2000, np.uint8))), files=1)
     columns = {**COLUMNS, "plain": [*COLUMNS["plain"], "a b"]}
     ended = run(place, columns=columns, partition_by="region")
-    assert (ended.code, "empty texts, which folders cannot tell" in ended.err) == (4, True), ended.err
+    assert (ended.code, "empty texts, which folders cannot distinguish" in ended.err) == (4, True), ended.err
     ended = run(place, columns=columns, partition_by="region", missing={"region": [""]})
     assert ended.code == 0, ended.err
     for kind in ("delta", "iceberg"):

@@ -190,7 +190,7 @@ def test_a_wrong_endpoint_is_named_before_anything_is_done(remote, store, monkey
         tls = store.endpoint.replace("http", "https")
         plain = f"http://127.0.0.1:{other.server_port}"
         cases = ENDPOINTS | {
-            "https for http": (tls, f"what answers at {tls} speaks no TLS"),
+            "https for http": (tls, f"what answers at {tls} uses no TLS"),
             "http for https": (plain, f"what answers at {plain} refuses"),
         }
         endpoint, text = cases[which]
