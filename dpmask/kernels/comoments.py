@@ -253,8 +253,9 @@ def _add_products(
     for start in range(0, rows, _STRIP):
         count = _STRIP if start + _STRIP < rows else rows - start
         for i in range(columns):
+            values = tile[i, start:]  # from a place like start + row, which may be negative, no vector is loaded
             for row in range(count):
-                strip[i, row] = tile[i, start + row] - center[i]
+                strip[i, row] = values[row] - center[i]
                 square[i, row] = strip[i, row] * strip[i, row]
             total[i] += total_of(strip[i], count)
             for j in range(i + 1):

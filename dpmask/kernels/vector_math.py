@@ -37,6 +37,17 @@ def total_of(values: NDArray[np.float64], count: int) -> float:
     return total
 
 
+@compiled(part=True)
+def copy_columns(block: NDArray[np.float64], first: int, count: int, tile: NDArray[np.float64]) -> None:
+    """Columns of a block from `first` on, zeros behind `count` of them."""
+    for s in range(len(block)):
+        values = block[s, first:]  # from a place like first + k, which may be negative, no vector is loaded
+        for k in range(count):
+            tile[s, k] = values[k]
+        for k in range(count, tile.shape[1]):
+            tile[s, k] = 0.0
+
+
 @compiled(part=True, reassociate=False)
 def log2(value: float) -> float:
     """The base-2 logarithm of a positive normal number (at least 2^-1022)."""

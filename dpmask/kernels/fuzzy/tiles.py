@@ -21,6 +21,7 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats
 from dpmask.kernels.compile import compiled, prefetch
+from dpmask.kernels.vector_math import copy_columns
 
 ROWS = 128
 _LINE = 8
@@ -61,12 +62,7 @@ def load(block: Floats, first: int, weights: Floats, records: Floats, lines: Flo
     """
     count = block.shape[1] - first
     count = count if count < ROWS else ROWS
-    for s in range(block.shape[0]):
-        values = block[s, first:]  # an index like first + k might be negative, and no vector is loaded from there
-        for k in range(count):
-            records[s, k] = values[k]
-        for k in range(count, ROWS):
-            records[s, k] = 0.0
+    copy_columns(block, first, count, records)
     for k in range(ROWS):
         lines[WEIGHT, k] = 1.0 if k < count else 0.0
     own = weights[first:]

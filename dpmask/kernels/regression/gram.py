@@ -16,7 +16,6 @@ from dpmask.kernels.compile import compiled, plain, read_only
 from dpmask.kernels.elementary import power
 from dpmask.kernels.regression.tiles import (
     ROWS,
-    copy,
     differ,
     find_errors,
     load,
@@ -26,6 +25,7 @@ from dpmask.kernels.regression.tiles import (
     unpack,
     weigh,
 )
+from dpmask.kernels.vector_math import copy_columns
 
 
 class ModelSums(NamedTuple):
@@ -142,7 +142,7 @@ def _sum_block(
             to_shares(tile, tile.shares, exponent)
             moved = differ(tile.shares, earlier, count, change)
         find_errors(tile, models, tile.shares)
-        copy(weights, first, count, tile.weights)
+        copy_columns(weights, first, count, tile.weights)
         objective += weigh(tile, exponent, sizes)
         multiply(tile)
     unpack(tile, gram, cross)
@@ -154,7 +154,7 @@ def _add_products(z: Floats, y: Floats, weights: Floats, gram: Floats, cross: Fl
     tile = new_tile(len(z), len(y), len(weights))
     for first in range(0, z.shape[1], ROWS):
         count = load(tile, z, y, first)
-        copy(weights, first, count, tile.shares)
+        copy_columns(weights, first, count, tile.shares)
         multiply(tile)
     unpack(tile, gram, cross)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpmask.kernels.arrays import Floats, Integers
 from dpmask.kernels.compile import compiled
-from dpmask.kernels.vector_math import exp2, log2, total_of
+from dpmask.kernels.vector_math import copy_columns, exp2, log2, total_of
 
 ROWS = 256
 _ONE_THREAD = 1 << 18  # multiplications that OpenBLAS never divides among threads
@@ -61,19 +61,9 @@ def new_tile(p: int, t: int, models: int) -> RegressionTile:
 def load(tile: RegressionTile, z: Floats, y: Floats, first: int) -> int:
     """The records from `first` on, zeros behind the end of the block; returns how many there are."""
     count = min(ROWS, z.shape[1] - first)
-    copy(z, first, count, tile.z)
-    copy(y, first, count, tile.y)
+    copy_columns(z, first, count, tile.z)
+    copy_columns(y, first, count, tile.y)
     return count
-
-
-@compiled(part=True)
-def copy(block: Floats, first: int, count: int, tile: Floats) -> None:
-    """Columns of a block from `first` on, zeros behind `count` of them."""
-    for s in range(len(block)):
-        for k in range(count):
-            tile[s, k] = block[s, first + k]
-        for k in range(count, ROWS):
-            tile[s, k] = 0.0
 
 
 @compiled(part=True)
