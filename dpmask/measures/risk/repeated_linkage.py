@@ -156,7 +156,7 @@ def repeated_linkage(
     in_groups = partial(_grouped_pairs, tuple(others), again, None)
     key, attacked = make_key(_WHO, seed=seed), asked.attacked(pairs.rows)
     chosen = sampled_positions(key.subkey("linkage"), pairs.rows, attacked)
-    few = sampled_positions(key.subkey("linkage one to one"), pairs.rows, current_limits().assigned_records)
+    few = sampled_positions(key.subkey("linkage"), pairs.rows, current_limits().assigned_records)  # of those
     either = None if chosen is None or few is None else np.unique(np.concatenate([chosen, few]))
     first = everybody if values else everybody.transform(in_groups)
     moves, records = first_pass(values or [GroupNumbers()], first, either)
