@@ -24,7 +24,7 @@ BY, BY_MASKED = "by", "by_masked"
 """The parameters of attacks that know strata, and which of their columns an earlier step masked."""
 REPEATED = "repeated_linkage"
 """The attack of who masks the originals again."""
-_REPEATED_SAMPLE = 5_000
+_REPEATED_SAMPLE = 4_000
 """Attacked by it, of more: a rate is judged by its upper 95 % limit, so fewer never show less risk."""
 LABELS = "labels"
 """The parameter of attacks that also know columns of labels."""
