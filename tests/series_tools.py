@@ -5,7 +5,7 @@ import pandas as pd
 
 from dpmask import TopDownRefinement
 from dpmask.engine.draws import make_key
-from dpmask.masking.refinement.series import EarlierRelease, Series
+from dpmask.masking.earlier_releases import EarlierRelease, EarlierReleases
 from dpmask.table.people import known_people, people_of
 from dpmask.table.table import as_table
 
@@ -47,7 +47,9 @@ class Monthly:
     def series(self, frame):
         """What the next release is bound to, and who is new in it."""
         known = known_people(make_key("series", seed=1), ["id"], [*QUASI, *BESIDE], self.blocks)
-        return Series(tuple(self.releases), known, tuple(BESIDE)), people_of(as_table(frame, "series"), known).new
+        return EarlierReleases(tuple(self.releases), known, tuple(BESIDE)), people_of(
+            as_table(frame, "series"), known
+        ).new
 
     def fit(self, frame):
         """The next release's refinement."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -15,15 +15,13 @@ from dpmask.errors import JobError, PolicyRefusal, TargetError, VerificationErro
 from dpmask.job.keys import kept
 from dpmask.job.model import Job
 from dpmask.lake.storage import Place
+from dpmask.masking.earlier_releases import EarlierRelease, EarlierReleases
 from dpmask.masking.method import Method
 from dpmask.measures import find_measure
 from dpmask.release.ledger import Entry, Ledger, read_ledger
 from dpmask.table.people import KnownPeople, complete_blocks, known_people, people_of
 from dpmask.table.requirement import Requirement
 from dpmask.table.table import Table
-
-if TYPE_CHECKING:  # most jobs are of no series, and need not import it
-    from dpmask.masking.refinement.series import EarlierRelease
 
 _KEY = "key"
 _HINT = "Give these people another series only if nobody can have both."
@@ -89,8 +87,6 @@ class JobSeries(NamedTuple):
 
     def checked(self, job: Job, table: Table) -> CheckedSeries:
         """The job's methods, bound to the releases that hold its people: one pass. Others are refused."""
-        from dpmask.masking.refinement.series import Series
-
         refinement = _alone(job.methods)
         grouped = {name for one in requirements([refinement] if refinement else []) for name in one.columns}
         counted = sorted({*grouped, *job.released})
@@ -130,7 +126,7 @@ class JobSeries(NamedTuple):
         beside = tuple(name for name in sorted(job.released) if name not in grouped)
         if not met:
             return checked
-        return checked._replace(methods=(refinement.after(Series(tuple(map(_earlier, met)), known, beside)),))
+        return checked._replace(methods=(refinement.after(EarlierReleases(tuple(map(_earlier, met)), known, beside)),))
 
     def _require_same(
         self, one: Entry, counted: Sequence[str], there: set[int], changed: NDArray[np.int64], partly: Mapping[int, int]
@@ -239,8 +235,6 @@ class CheckedSeries(NamedTuple):
 
 
 def _earlier(one: Entry) -> EarlierRelease:
-    from dpmask.masking.refinement.series import EarlierRelease
-
     required = tuple((tuple(columns), k) for columns, k in one.content["required"])
     return EarlierRelease(one.number, frozenset(one.content["blocks"]), one.content["cuts"], required)
 

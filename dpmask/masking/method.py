@@ -35,7 +35,7 @@ from dpmask.table.requirement import Requirement
 
 if TYPE_CHECKING:
     from dpmask.clustering.partition import PreservedClusters
-    from dpmask.masking.refinement.series import Series
+    from dpmask.masking.earlier_releases import EarlierReleases
     from dpmask.table.dropping import Dropped
 
 Fitted = TypeVar("Fitted", bound="FittedMethod")
@@ -185,7 +185,7 @@ class Method(ABC, Generic[Fitted]):
         """The schema of a table with this schema once it is masked."""
         return schema
 
-    def after(self, series: Series) -> Self:
+    def after(self, earlier: EarlierReleases) -> Self:
         """The same as the next release of a series, of a method that is counted in one."""
         raise NotImplementedError(f"{self.who} is not counted in series.")
 

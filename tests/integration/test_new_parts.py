@@ -176,14 +176,28 @@ def test_the_explorer_moves_it(home):
 
 
 SHARED = {
-    "masking": {"claims", "method", "movable", "of_households", "parts", "saved", "state"},
+    "masking": {"claims", "earlier_releases", "method", "movable", "of_households", "parts", "saved", "state"},
     "measures": {"measure", "risk.exposed"},
 }
 """What the rooms that show methods and measures may know of them: contracts, and the records most at risk."""
-WORDS = {"groups", "households", "consistency", "correlations", "moments", "noise", "rotation", "tails", "totals"}
-"""Names that are words of their own: of sections of a page, say."""
+WORDS = {
+    "differencing",
+    "groups",
+    "households",
+    "consistency",
+    "correlations",
+    "moments",
+    "noise",
+    "rotation",
+    "tails",
+    "totals",
+}
+"""Names that are words of their own: of sections of a page, of a number of the gate."""
 PAGES = [page for room in ("explore", "report") for page in (ROOT / room).glob("*.j2")]
-ROOMS = [*(ROOT / "explore").glob("*.py"), *(ROOT / "report").glob("*.py"), *(ROOT / "job").glob("*sweep*.py")]
+ROOMS = [
+    *(path for room in ("explore", "report", "terminal", "cli") for path in (ROOT / room).rglob("*.py")),
+    *(path for name in ("*sweep*", "movable", "account", "series") for path in (ROOT / "job").glob(f"{name}.py")),
+]
 
 
 @pytest.mark.parametrize("path", ROOMS, ids=lambda path: path.name)

@@ -33,6 +33,7 @@ from dpmask.engine.draws import Subkey
 from dpmask.errors import InputError, JobError
 from dpmask.kernels.warm_up import CRISP, ORDER, KernelUse, Task
 from dpmask.lake.reading import Schema
+from dpmask.masking.earlier_releases import EarlierReleases
 from dpmask.masking.method import Method
 from dpmask.masking.movable import Movable
 from dpmask.masking.refinement.asked import AskedGroups
@@ -270,8 +271,9 @@ class TopDownRefinement(Method[FittedRefinement]):
         """Columns of bounds, and those they come from."""
         return {name: column for column in self.domains for name in added_names(column, self.intervals)}
 
-    def after(self, series: Series) -> Self:
+    def after(self, earlier: EarlierReleases) -> Self:
         """The same as the next release of a series: what earlier ones show besides must leave k records, too."""
+        series = Series(*earlier)
         check_series(self, series)
         found = copy(self)
         object.__setattr__(found, "series", series)

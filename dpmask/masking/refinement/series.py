@@ -10,7 +10,7 @@ counts, and a refinement is tried on those that it touches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from dpmask.kernels.arrays import Counts
 from dpmask.kernels.keys import RowKeys, grouped, new_keys, with_word
 from dpmask.kernels.series import PastGroups, PastRelease, SeriesPeople, Touched, TrueSizes, nested
 from dpmask.lake.reading import Rows
+from dpmask.masking.earlier_releases import EarlierRelease
 from dpmask.masking.refinement.attributes import Attribute, Candidate
 from dpmask.masking.refinement.columns import WHO, MaskedColumn
 from dpmask.masking.refinement.parameters import MONDRIAN
@@ -32,18 +33,6 @@ from dpmask.table.people import KnownPeople
 from dpmask.table.requirement import Requirement
 from dpmask.table.row_keys import row_keys
 from dpmask.table.table import Table
-
-
-class EarlierRelease(NamedTuple):
-    """A release that holds people of this table: which blocks of them, how its columns were cut, what it promised.
-
-    ``cuts`` are as ``MaskedColumn.frozen`` writes them; ``required``: sets of columns, and the k of each.
-    """
-
-    number: int
-    holds: frozenset[int]
-    cuts: Mapping[str, Mapping[str, Any]]
-    required: tuple[tuple[tuple[str, ...], int], ...]
 
 
 @dataclass(frozen=True, repr=False)
