@@ -62,8 +62,8 @@ def in_folder(measure, about, *, rounds, arguments=None):
 def noise_job(folder, block_rows, **changes):
     """A job file that adds noise to all 13 columns, and releases them.
 
-    They are declared plain, so that the gate links none of them; noise filtered by who knows its parameters is measured
-    and let pass, as weak noise is what it finds.
+    The gate's linkage, and noise filtered by who knows its parameters, are measured and let pass, as weak noise is what
+    they find.
     """
     job = {
         "name": "benchmark",
@@ -74,7 +74,7 @@ def noise_job(folder, block_rows, **changes):
         "block_rows": block_rows,
         "columns": {"plain": COLUMNS},
         "mask": [{"method": "noise", "columns": COLUMNS, "scale": 0.1}],
-        "policy": ["gate.attacks <= 1"],
+        "policy": ["gate.attacks <= 1", "gate.linkage <= 1"],
     }
     job |= changes
     if job.get("order", "shuffled") != "shuffled":
