@@ -49,7 +49,7 @@ from dpmask.release.publish import (
     statement_path,
 )
 from dpmask.release.shuffled import shuffled_folder
-from dpmask.release.staging import Observation, few_in_memory, stage, staged_table
+from dpmask.release.staging import Observation, few_in_memory, few_remembered, stage, staged_table
 from dpmask.release.verify import verify
 from dpmask.report.compared import ComparedTables
 from dpmask.report.comparison import ColumnComparison, comparison, merge_counts
@@ -222,10 +222,11 @@ def mask_and_measure(this: JobRun, prepared: Prepared, own: Place, *, compared: 
         this.recorder.add(rows=table.rows)
     with this.recorder.during("measure"):
         masked = few_in_memory(staged_table(table, prepared.columns, folder))
-        decision = measure_and_judge(prepared.job, prepared.lake, masked, fitted, series)
-        steps = by_step(prepared.lake, masked, fitted, decision.results) if compared else []
+        original = few_remembered(prepared.lake)
+        decision = measure_and_judge(prepared.job, original, masked, fitted, series)
+        steps = by_step(original, masked, fitted, decision.results) if compared else []
         zeros = zeros_masked(prepared.job, steps) if steps else []
-        exposure = exposed_records(decision, prepared.lake, masked) if compared else None
+        exposure = exposed_records(decision, original, masked) if compared else None
         this.recorder.add(warnings=[*warned, *zeros, *decision.untried])
     compared_tables = found.result(*summaries) if found else ComparedTables()
     return Measured(fitted, folder, files, table, decision, compared_tables, steps, exposure, series)

@@ -243,3 +243,26 @@ def _reading(place: Place, remedy: str) -> Iterator[None]:
             raise InputError(f"{place.url}: is damaged. {remedy}") from None
         with storage_errors(place):
             raise
+
+
+class RememberedColumns:
+    """A block whose columns stay in memory once they were read; another process reads them itself."""
+
+    def __init__(self, block: LakeBlock | FilteredBlock) -> None:
+        self._block = block
+        self._columns: dict[str, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As it was before anything was read."""
+        return type(self), (self._block,)
+
+    def read(self, columns: Sequence[str]) -> Rows:
+        """These columns of the block, in this order."""
+        new = [column for column in columns if column not in self._columns]
+        if new or not columns:
+            rows = self._block.read(new)
+            if not columns:
+                return rows
+            self._columns |= {field.name: (field, rows.column(field.name)) for field in rows.schema}
+        found = [self._columns[column] for column in columns]
+        return pa.table([values for _, values in found], schema=pa.schema([field for field, _ in found]))

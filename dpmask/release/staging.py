@@ -11,7 +11,7 @@ from dpmask.engine.collection import Collection, itself
 from dpmask.engine.dispatch import threads
 from dpmask.engine.files import write_files
 from dpmask.engine.tasks import Position, content_of
-from dpmask.lake.reading import Rows
+from dpmask.lake.reading import RememberedColumns, Rows
 from dpmask.lake.writing import bare_schema, keep_categories, used_categories
 from dpmask.release.folder import Folder, StagedFile
 from dpmask.table.dropping import POSITION, with_positions
@@ -138,3 +138,10 @@ def few_in_memory(table: Table) -> Table:
         return table
     rows = table.select(table.schema.names).persist(itself, "measure: read")
     return replace(table, blocks=table.blocks_with(rows.as_contents(StoredRows)))
+
+
+def few_remembered(lake: Table) -> Table:
+    """The same for the original, column by column as measures read them: identifiers stay where they are."""
+    if len(lake.blocks) >= threads():
+        return lake
+    return replace(lake, blocks=lake.blocks_with([RememberedColumns(block.content) for block in lake.blocks]))
