@@ -113,8 +113,17 @@ def reduce_run(
     spans: Sequence[Position],
     contents: list[Any],
 ) -> Summary:
-    """The same, merged."""
-    return merge_tree(map_run(function, spans, contents), merge)
+    """The same, merged as ``merge_tree`` merges them, of which no more wait in memory than the tree has levels."""
+    waiting: list[tuple[int, Summary]] = []  # of how many blocks, fewer and fewer
+    for content, span in zip(contents, spans, strict=True):
+        count, summary = 1, function(content, span)
+        while waiting and waiting[-1][0] == count:
+            count, summary = 2 * count, merge(waiting.pop()[1], summary)
+        waiting.append((count, summary))
+    _, summary = waiting.pop()
+    while waiting:
+        summary = merge(waiting.pop()[1], summary)
+    return summary
 
 
 def merge_tree(summaries: list[Summary], merge: Callable[[Summary, Summary], Summary]) -> Summary:

@@ -246,7 +246,8 @@ def plain_attacks(table, masked, columns, sample):
     known = [first_columns(values[:count]) for count in range(1, min(len(values) - 1, 7) + 1)]
     metrics = [*known, whole, mahalanobis(whole, moves)]
     chosen = chosen_records(make_key("benchmark", seed=0).subkey("linkage"), pairs.rows, sample)
-    return linked(LinkageAttack(values, metrics, chosen), pairs.select(names), sample, masked, columns, "benchmark")
+    attack = LinkageAttack(values, metrics, chosen)
+    return linked(attack, pairs.select(names), sample, masked.select(columns), "benchmark")
 
 
 def main(arguments=None):

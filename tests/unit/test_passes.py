@@ -9,7 +9,7 @@ from dpmask.engine.collection import Collection, itself
 from dpmask.engine.files import write_files
 from dpmask.engine.journal import Journal, flush, journalled
 from dpmask.engine.progress import listening
-from dpmask.engine.tasks import Block, merge_tree
+from dpmask.engine.tasks import Block, Position, merge_tree, reduce_run
 from dpmask.errors import DpmaskError, InputError, StorageError
 
 
@@ -129,3 +129,25 @@ def test_a_callers_own_failing_graph_is_an_input_error():
     with pytest.raises(InputError, match="own Dask tasks failed with KeyError") as caught:
         Collection.of(frame.to_delayed()).map(len, "x")
     assert "4711" not in str(caught.value)
+
+
+def test_a_run_merges_as_the_tree_does_and_keeps_few_summaries():
+    waiting, most = 0, 0
+
+    def counted(content, span):
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        return content
+
+    def merge(left, right):
+        nonlocal waiting
+        waiting -= 1
+        return (left, right)
+
+    for count in range(1, 100):
+        waiting = most = 0
+        spans, contents = [Position(at, 1) for at in range(count)], list(map(str, range(count)))
+        found = reduce_run(counted, merge, spans, contents)
+        assert found == merge_tree(contents, lambda left, right: (left, right))
+        assert most <= count.bit_length() + 1
